@@ -1,10 +1,15 @@
 //! HTTP caching rules as pure functions: no IO, no clock, no runtime. `now` is always an argument.
 
+pub mod age;
+pub mod cache_control;
+pub mod date;
+mod delta;
 mod fields;
-
-pub use fields::Fields;
 mod policy;
 mod storing;
+mod syntax;
 
+pub use delta::{DELTA_MAX, Delta};
+pub use fields::Fields;
 pub use policy::{Heuristic, Overrides, Policy, SetCookie, StatusMatch};
 pub use storing::{LifetimeSource, Refusal};

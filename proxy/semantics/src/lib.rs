@@ -1,5 +1,7 @@
 //! HTTP caching rules as pure functions: no IO, no clock, no runtime. `now` is always an argument.
+#![deny(missing_docs)]
 
+pub mod accept_encoding;
 pub mod age;
 pub mod cache_control;
 pub mod date;
@@ -8,8 +10,11 @@ mod fields;
 mod policy;
 mod storing;
 mod syntax;
+mod targeted;
+mod vary;
 
 pub use delta::{DELTA_MAX, Delta};
 pub use fields::Fields;
 pub use policy::{Heuristic, Overrides, Policy, SetCookie, StatusMatch};
-pub use storing::{LifetimeSource, Refusal};
+pub use storing::{Exchange, Freshness, LifetimeSource, Refusal, judge};
+pub use vary::Vary;

@@ -7,7 +7,7 @@
 mod buffer;
 pub(crate) mod leader;
 pub(crate) mod reader;
-mod readers;
+pub(crate) mod readers;
 
 use std::error::Error;
 use std::fmt;
@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use self::buffer::Buffer;
 use self::leader::Abandoned;
-use self::readers::Readers;
+use self::readers::{Owner, Readers};
 use crate::budget::Reservation;
 use crate::store::Join;
 
@@ -99,6 +99,10 @@ impl Wakes {
         self.0.extend(waker);
     }
 
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
     pub(crate) fn wake(self) {
         for waker in self.0 {
             waker.wake();
@@ -168,7 +172,7 @@ impl<H, V> Fill<H, V> {
     /// A fill with the slot of its first reader.
     pub(crate) fn new(key: Arc<[u8]>, begun: u64, join: Join, open: bool) -> (Self, usize) {
         let mut readers = Readers::default();
-        let slot = readers.join(readers::Owner::Leader);
+        let slot = readers.join(Owner::Leader);
         let fill = Self {
             key,
             begun,
@@ -193,14 +197,13 @@ impl<H, V> Fill<H, V> {
     /// Whether a request that comes now could wait for its head.
     pub(crate) fn is_open(&self) -> bool {
         let state = self.state.lock();
-        state.open && state.is_joinable() && state.headed.is_none()
+        state.is_open()
     }
 
     /// Joins it before its head is known.
     pub(crate) fn join_open(&self) -> Option<usize> {
         let mut state = self.state.lock();
-        let may = state.open && state.is_joinable() && state.headed.is_none();
-        may.then(|| state.readers.join(readers::Owner::Other))
+        state.is_open().then(|| state.readers.join(Owner::Other))
     }
 
     /// Joins it if its head is known and `fits` the request.
@@ -209,12 +212,20 @@ impl<H, V> Fill<H, V> {
         let may = !self.alone
             && state.is_joinable()
             && state.buffer.base() == 0
-            && state.headed.as_ref().is_some_and(|headed| headed.shared && fits(headed));
-        may.then(|| state.readers.join(readers::Owner::Other))
+            && state
+                .headed
+                .as_ref()
+                .is_some_and(|headed| headed.shared && fits(headed));
+        may.then(|| state.readers.join(Owner::Other))
     }
 
-    pub(crate) fn doom(&self) {
-        self.state.lock().doomed = true;
+    /// It must not be stored any more.
+    pub(crate) fn doom(&self) -> Wakes {
+        let mut wakes = Wakes::default();
+        let mut state = self.state.lock();
+        state.doomed = true;
+        state.reconsider(self.alone, &mut wakes);
+        wakes
     }
 
     pub(crate) fn is_doomed(&self) -> bool {
@@ -236,9 +247,13 @@ impl<H, V> State<H, V> {
         !self.abandoned && !self.doomed && self.end.is_none()
     }
 
+    fn is_open(&self) -> bool {
+        self.open && self.headed.is_none() && self.is_joinable()
+    }
+
     /// Gives it up if nobody waits for it and it is not worth finishing.
     fn reconsider(&mut self, alone: bool, wakes: &mut Wakes) {
-        let unattended = self.unattended && self.passing.is_none();
+        let unattended = self.unattended && self.passing.is_none() && !self.doomed;
         if self.end.is_none() && self.readers.is_empty() && !unattended && !self.is_worth_finishing(alone) {
             self.abandoned = true;
             wakes.add(self.leader.take());
@@ -260,7 +275,7 @@ impl<H, V> State<H, V> {
     /// From here on it is passed on only.
     fn pass(&mut self, why: NotKept, alone: bool, wakes: &mut Wakes) {
         self.passing = Some(why);
-        wakes.0.append(&mut self.trim().0);
+        wakes.append(self.trim());
         self.reconsider(alone, wakes);
     }
 
@@ -295,10 +310,15 @@ impl<H, V> State<H, V> {
 
     /// Ends it for its readers.
     fn end(&mut self, end: Result<(), FillError>) -> Wakes {
-        self.buffer.publish();
+        if end.is_err() {
+            self.passing.get_or_insert(NotKept::Failed);
+        }
         self.end = Some(end);
-        self.leader = None;
-        self.readers.wake_all()
+        self.buffer.publish();
+        let mut wakes = self.trim();
+        wakes.add(self.leader.take());
+        wakes.append(self.readers.wake_all());
+        wakes
     }
 }
 

@@ -20,7 +20,10 @@ pub struct Body {
 impl Body {
     /// The chunks must be exact allocations of at most [`CHUNK_BYTES`].
     pub(crate) fn of_chunks(chunks: Vec<Bytes>) -> Self {
-        debug_assert!(chunks.iter().all(|chunk| chunk.len() <= CHUNK_BYTES), "a chunk is too large");
+        debug_assert!(
+            chunks.iter().all(|chunk| chunk.len() <= CHUNK_BYTES),
+            "a chunk is too large"
+        );
         let len = chunks.iter().map(|chunk| chunk.len() as u64).sum();
         Self {
             chunks: chunks.into(),

@@ -95,23 +95,22 @@ impl<H, V> Record<H, V> {
 pub(crate) struct Directory<V> {
     pub(crate) vary: Arc<V>,
     pub(crate) listing: Arc<Listing>,
+    /// Number of the fill that brought it about.
+    pub(crate) begun: u64,
     pub(crate) weight: u64,
 }
 
 impl<V: VaryRule> Directory<V> {
-    pub(crate) fn new(id: u64, key_len: usize, vary: Arc<V>) -> Self {
-        let weight = weight::RECORD
-            + weight::COUNTS * 4
-            + size_of::<Self>()
-            + size_of::<Listing>()
-            + key_len
-            + vary.weight();
+    pub(crate) fn new(id: u64, key_len: usize, vary: Arc<V>, begun: u64) -> Self {
+        let weight =
+            weight::RECORD + weight::COUNTS * 4 + size_of::<Self>() + size_of::<Listing>() + key_len + vary.weight();
         Self {
             vary,
             listing: Arc::new(Listing {
                 id,
                 names: Mutex::new(Some(VecDeque::new())),
             }),
+            begun,
             weight: weight as u64,
         }
     }

@@ -15,9 +15,10 @@ use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use crate::budget::Budget;
-use crate::fill::Fill;
 use crate::fill::leader::Leader;
 use crate::fill::reader::{Reader, fits};
+use crate::fill::readers::Owner;
+use crate::fill::{Fill, Wakes};
 use crate::object::Object;
 use crate::tier::{Candidate, Gone, Tier};
 use crate::{Config, Head, NotKept, Usage, VaryRule};
@@ -65,7 +66,7 @@ pub struct Purged {
     pub variants: u64,
     /// Memory they held.
     pub bytes: u64,
-    /// Number of this purge: a fill that began before carries a lower one.
+    /// Number of this purge; later ones have higher numbers.
     pub fence: u64,
 }
 
@@ -95,7 +96,9 @@ impl<H: Head, V: VaryRule> Clone for Store<H, V> {
 
 impl<H: Head, V: VaryRule> fmt::Debug for Store<H, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").field("usage", &self.usage()).finish_non_exhaustive()
+        f.debug_struct("Store")
+            .field("usage", &self.usage())
+            .finish_non_exhaustive()
     }
 }
 
@@ -104,7 +107,9 @@ impl<H: Head, V: VaryRule> Store<H, V> {
     #[must_use]
     pub fn new(config: Config) -> Self {
         let hasher = RandomState::default();
-        let stripes = Box::new(std::array::from_fn(|_| Mutex::new(HashMap::with_hasher(hasher.clone()))));
+        let stripes = Box::new(std::array::from_fn(|_| {
+            Mutex::new(HashMap::with_hasher(hasher.clone()))
+        }));
         Self {
             shared: Arc::new(Shared {
                 tier: Tier::new(config),
@@ -157,12 +162,14 @@ impl<H: Head, V: VaryRule> Store<H, V> {
         let mut gone = Gone::default();
         let mut stripe = self.shared.stripe(key);
         let doomed = stripe.remove(key);
+        let mut wakes = Wakes::default();
         for fill in doomed.iter().flatten() {
-            fill.doom();
+            wakes.append(fill.doom());
         }
         self.shared.tier.purge(key, &mut gone);
         let fence = self.shared.next_fence();
         drop(stripe);
+        wakes.wake();
         let tally = self.shared.tier.release(gone);
         Purged {
             variants: tally.objects,
@@ -176,7 +183,7 @@ impl<H: Head, V: VaryRule> Store<H, V> {
         for stripe in &*self.shared.stripes {
             let doomed = std::mem::take(&mut *stripe.lock());
             for fill in doomed.values().flatten() {
-                fill.doom();
+                fill.doom().wake();
             }
         }
         let fence = self.shared.next_fence();
@@ -271,15 +278,11 @@ impl<H: Head, V: VaryRule> Shared<H, V> {
         let fill = Arc::new(fill);
         stripe.entry(key).or_default().push(Arc::clone(&fill));
         self.tier.counters.fills_active.up();
-        (Arc::clone(&fill), Reader::new(fill, slot))
+        (Arc::clone(&fill), Reader::new(fill, slot, Owner::Leader))
     }
 
     /// Stores what a fill made, unless a purge came in between; a purge takes the same lock.
-    pub(crate) fn commit(
-        &self,
-        fill: &Arc<Fill<H, V>>,
-        candidate: Candidate<H, V>,
-    ) -> Result<Arc<Object<H>>, NotKept> {
+    pub(crate) fn commit(&self, fill: &Arc<Fill<H, V>>, candidate: Candidate<H, V>) -> Result<Arc<Object<H>>, NotKept> {
         let mut gone = Gone::default();
         let mut stripe = self.stripe(&fill.key);
         let stored = if fill.is_doomed() {
@@ -316,13 +319,14 @@ fn join_one_of<H: Head, V: VaryRule>(
 ) -> Option<Reader<H, V>> {
     let answered = fills.iter().find_map(|fill| {
         let slot = fill.join_answered(|headed| fits(headed, &mut *variant))?;
-        Some(Reader::new(Arc::clone(fill), slot))
+        Some(Reader::new(Arc::clone(fill), slot, Owner::Other))
     });
     answered.or_else(|| {
         let waiting = fills.iter().filter(|_| join == Join::Any);
-        waiting
-            .map(|fill| Some(Reader::new(Arc::clone(fill), fill.join_open()?)))
-            .find_map(|reader| reader)
+        let mut joined = waiting.filter_map(|fill| Some((fill, fill.join_open()?)));
+        joined
+            .next()
+            .map(|(fill, slot)| Reader::new(Arc::clone(fill), slot, Owner::Other))
     })
 }
 

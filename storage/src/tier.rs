@@ -97,11 +97,7 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
     }
 
     /// Stores what a fill made, in place of what was there.
-    pub(crate) fn put(
-        &self,
-        candidate: Candidate<H, V>,
-        gone: &mut Gone<H, V>,
-    ) -> Result<Arc<Object<H>>, NotKept> {
+    pub(crate) fn put(&self, candidate: Candidate<H, V>, gone: &mut Gone<H, V>) -> Result<Arc<Object<H>>, NotKept> {
         let Candidate {
             key,
             head,
@@ -109,11 +105,19 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
             vary,
             begun,
         } = candidate;
+        let current = self.table.peek(&Probe::Primary(&key));
         let Some((vary, variant)) = vary else {
+            expect_older(current.as_ref(), begun)?;
             let object = Arc::new(Object::new(key.len(), head, body, None, begun));
             return self.put_object(RecordKey::Primary(key), object, gone);
         };
-        let listing = self.listing_for(&key, &vary, gone)?;
+        let listing = match current {
+            Some(Record::Directory(directory)) if directory.vary == vary => Arc::clone(&directory.listing),
+            other => {
+                expect_older(other.as_ref(), begun)?;
+                self.put_directory(&key, vary, begun, gone)?
+            }
+        };
         let listed = Listed {
             listing: Arc::clone(&listing),
             variant,
@@ -181,15 +185,16 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
         tally
     }
 
-    /// The live directory with this rule, or a new one in place of whatever was there.
-    fn listing_for(&self, key: &Arc<[u8]>, vary: &Arc<V>, gone: &mut Gone<H, V>) -> Result<Arc<Listing>, NotKept> {
-        if let Some(Record::Directory(directory)) = self.table.get(&Probe::Primary(key))
-            && directory.vary == *vary
-        {
-            return Ok(Arc::clone(&directory.listing));
-        }
+    /// A new directory in place of whatever was there.
+    fn put_directory(
+        &self,
+        key: &Arc<[u8]>,
+        vary: Arc<V>,
+        begun: u64,
+        gone: &mut Gone<H, V>,
+    ) -> Result<Arc<Listing>, NotKept> {
         let id = self.directory_id.fetch_add(1, Ordering::Relaxed);
-        let directory = Arc::new(Directory::new(id, key.len(), Arc::clone(vary)));
+        let directory = Arc::new(Directory::new(id, key.len(), vary, begun));
         let listing = Arc::clone(&directory.listing);
         let taken = self.insert(RecordKey::Primary(Arc::clone(key)), Record::Directory(directory), gone);
         taken.then_some(listing).ok_or(NotKept::Refused)
@@ -201,11 +206,6 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
         object: Arc<Object<H>>,
         gone: &mut Gone<H, V>,
     ) -> Result<Arc<Object<H>>, NotKept> {
-        if let Some(Record::Object(current)) = self.table.peek(&key)
-            && current.begun > object.begun
-        {
-            return Err(NotKept::Replaced);
-        }
         // Counted before it can be evicted again, so that no gauge passes below zero.
         self.counters.objects.up();
         if object.listed.is_some() {
@@ -233,6 +233,7 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
         let Some(names) = names.as_mut() else {
             return Err(NotKept::Refused);
         };
+        expect_older(self.table.peek(&key).as_ref(), object.begun)?;
         let object = self.put_object(key, object, gone)?;
         names.retain(|name| *name != variant);
         names.push_back(variant);
@@ -308,6 +309,16 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
             Cause::Replaced | Cause::Removed => {}
         }
     }
+}
+
+/// What a fill that began later has brought is not replaced.
+fn expect_older<H, V>(current: Option<&Record<H, V>>, begun: u64) -> Result<(), NotKept> {
+    let newest = match current {
+        None => 0,
+        Some(Record::Object(object)) => object.begun,
+        Some(Record::Directory(directory)) => directory.begun,
+    };
+    (newest <= begun).then_some(()).ok_or(NotKept::Replaced)
 }
 
 /// Lends a buffer that is kept from call to call. A call inside of another gets one of its own.

@@ -101,11 +101,6 @@ impl Buffer {
         }
     }
 
-    pub(super) fn clear(&mut self) {
-        self.pieces.clear();
-        self.base = self.len;
-    }
-
     /// The whole body; only where nothing was dropped and all was copied.
     pub(super) fn to_body(&self) -> Body {
         debug_assert_eq!(self.base, 0, "the front of the body is gone");

@@ -66,7 +66,8 @@ impl<H: Head, V: VaryRule> Leader<H, V> {
         Self(Lead { shared, fill })
     }
 
-    /// It goes on when no reader is left, for as long as it is to be stored: a background refresh.
+    /// It goes on when no reader is left, for as long as it is to be stored: a background refresh. To be called before the
+    /// reader that came with it is dropped.
     pub fn set_unattended(&mut self) {
         self.0.fill.state.lock().unattended = true;
     }
@@ -103,7 +104,10 @@ impl<H: Head, V: VaryRule> Leader<H, V> {
 
     /// Ends it without an answer: every other reader is told `Retry`, the own one fails with this.
     pub fn retry(self, error: FillError) {
-        self.0.fill.state.lock().readers.dismiss_others();
+        let mut state = self.0.fill.state.lock();
+        state.open = false;
+        state.readers.dismiss_others();
+        drop(state);
         self.0.end(Err(error));
     }
 
@@ -276,21 +280,26 @@ impl<H: Head, V: VaryRule> Lead<H, V> {
     fn show(&self, mut wakes: Wakes) {
         let mut state = self.fill.state.lock();
         state.buffer.publish();
-        let mut readers = state.readers.wake_all();
-        wakes.0.append(&mut readers.0);
+        wakes.append(state.readers.wake_all());
         drop(state);
         wakes.wake();
     }
 
     /// Stores it if that is still allowed, and ends it.
     fn complete(&self) -> Result<Arc<Object<H>>, NotKept> {
-        let outcome = self.candidate().and_then(|candidate| self.shared.commit(&self.fill, candidate));
-        if let Ok(object) = &outcome {
-            let mut state = self.fill.state.lock();
-            state.buffer.share(&object.body);
-            // From here on the tier accounts for the memory.
-            state.reservation = None;
+        let outcome = self
+            .candidate()
+            .and_then(|candidate| self.shared.commit(&self.fill, candidate));
+        let mut state = self.fill.state.lock();
+        match &outcome {
+            Ok(object) => {
+                state.buffer.share(&object.body);
+                // From here on the tier accounts for the memory.
+                state.reservation = None;
+            }
+            Err(why) => state.passing = Some(*why),
         }
+        drop(state);
         let abandoned = outcome.as_ref().err() == Some(&NotKept::Abandoned);
         self.end(if abandoned { Err(FillError::Lost) } else { Ok(()) });
         outcome

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
+use super::readers::Owner;
 use super::{Fill, FillError, Headed, NotKept};
 use crate::tier::with_scratch;
 
@@ -24,7 +25,9 @@ pub enum ReaderEnd {
 /// Reads a fill from its first byte on, as it comes in. Usable from any thread.
 pub struct Reader<H, V> {
     fill: Arc<Fill<H, V>>,
-    slot: usize,
+    /// `None` once it left because the answer is for another variant; somebody else may have the place then.
+    slot: Option<usize>,
+    owner: Owner,
     pos: u64,
 }
 
@@ -38,8 +41,13 @@ impl<H, V> fmt::Debug for Reader<H, V> {
 }
 
 impl<H, V> Reader<H, V> {
-    pub(crate) const fn new(fill: Arc<Fill<H, V>>, slot: usize) -> Self {
-        Self { fill, slot, pos: 0 }
+    pub(crate) const fn new(fill: Arc<Fill<H, V>>, slot: usize, owner: Owner) -> Self {
+        Self {
+            fill,
+            slot: Some(slot),
+            owner,
+            pos: 0,
+        }
     }
 
     /// Waits for the head. `variant` appends the variant key of this reader's request under the rule it is given; where
@@ -62,22 +70,22 @@ impl<H, V> Reader<H, V> {
         variant: impl FnMut(&V, &mut Vec<u8>),
     ) -> Poll<Result<Arc<H>, ReaderEnd>> {
         let mut state = self.fill.state.lock();
-        if state.readers.is_dismissed(self.slot) {
+        let Some(slot) = self.slot.filter(|&slot| !state.readers.is_dismissed(slot)) else {
             return Poll::Ready(Err(ReaderEnd::Retry));
-        }
-        let others = state.readers.is_others(self.slot);
+        };
         let failed = state.end.as_ref().and_then(|end| end.as_ref().err()).cloned();
         let Some(headed) = &state.headed else {
             if let Some(error) = failed {
                 return Poll::Ready(Err(ReaderEnd::Failed(error)));
             }
-            state.readers.wait(self.slot, cx.waker());
+            state.readers.wait(slot, cx.waker());
             return Poll::Pending;
         };
         let headed = headed.clone();
         drop(state);
-        if others && !fits(&headed, variant) {
-            self.fill.leave(self.slot);
+        if self.owner == Owner::Other && !fits(&headed, variant) {
+            self.slot = None;
+            self.fill.leave(slot);
             return Poll::Ready(Err(ReaderEnd::Retry));
         }
         Poll::Ready(failed.map_or(Ok(headed.head), |error| Err(ReaderEnd::Failed(error))))
@@ -99,12 +107,12 @@ impl<H, V> Reader<H, V> {
     pub fn poll_chunk(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Bytes, FillError>>> {
         let mut state = self.fill.state.lock();
         // One that was sent away, or left because the variant is another one, has no part in the body.
-        if state.readers.is_dismissed(self.slot) {
+        let Some(slot) = self.slot.filter(|&slot| !state.readers.is_dismissed(slot)) else {
             return Poll::Ready(Some(Err(FillError::Lost)));
-        }
+        };
         if let Some(bytes) = state.buffer.at(self.pos) {
             self.pos += bytes.len() as u64;
-            state.readers.advance(self.slot, self.pos);
+            state.readers.advance(slot, self.pos);
             let wakes = state.trim();
             drop(state);
             wakes.wake();
@@ -114,7 +122,7 @@ impl<H, V> Reader<H, V> {
             Some(Ok(())) => Poll::Ready(None),
             Some(Err(error)) => Poll::Ready(Some(Err(error.clone()))),
             None => {
-                state.readers.wait(self.slot, cx.waker());
+                state.readers.wait(slot, cx.waker());
                 Poll::Pending
             }
         }
@@ -135,14 +143,16 @@ impl<H, V> Reader<H, V> {
 
     /// Whether it reads what another request asked the origin for.
     #[must_use]
-    pub fn is_collapsed(&self) -> bool {
-        self.fill.state.lock().readers.is_others(self.slot)
+    pub const fn is_collapsed(&self) -> bool {
+        matches!(self.owner, Owner::Other)
     }
 }
 
 impl<H, V> Drop for Reader<H, V> {
     fn drop(&mut self) {
-        self.fill.leave(self.slot);
+        if let Some(slot) = self.slot {
+            self.fill.leave(slot);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::Wakes;
 
 /// Whose client a reader serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(crate) enum Owner {
     /// The request that the fill was begun for.
     Leader,
     /// One that came to the same key meanwhile.
@@ -60,11 +60,8 @@ impl Readers {
     }
 
     pub(super) fn is_dismissed(&self, index: usize) -> bool {
-        self.slot(index).is_none_or(|slot| slot.dismissed)
-    }
-
-    pub(super) fn is_others(&self, index: usize) -> bool {
-        self.slot(index).is_none_or(|slot| slot.owner == Owner::Other)
+        let slot = self.slots.get(index).and_then(Option::as_ref);
+        slot.is_none_or(|slot| slot.dismissed)
     }
 
     /// Sends away everybody but the leader's own client.
@@ -101,9 +98,5 @@ impl Readers {
             wakes.add(slot.waker.take());
         }
         wakes
-    }
-
-    fn slot(&self, index: usize) -> Option<&Slot> {
-        self.slots.get(index).and_then(Option::as_ref)
     }
 }

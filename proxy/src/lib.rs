@@ -1,5 +1,6 @@
 //! The data plane: listeners, the HTTP/1 front, routing, the cache engine, origins, counters and the access log.
 
 pub mod config;
+pub mod http1;
 pub mod outcome;
 pub mod traffic;

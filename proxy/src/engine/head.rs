@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_semantics::Freshness;
 
 use crate::clock::Moment;
+use crate::http1::response::{write_field, write_status_line};
 
 /// Fields that are never part of the shared text: framing is ours, Age is computed, X-Cache-Status is ours alone.
 const NOT_SHARED: [HeaderName; 2] = [header::CONTENT_LENGTH, header::AGE];
@@ -101,7 +102,7 @@ impl RenderedHead {
     pub(crate) fn new(status: StatusCode, fields: &HeaderMap, hide_cookies: bool, now_secs: i64) -> Self {
         let mut shared = Vec::with_capacity(512);
         let mut private = Vec::new();
-        status_line(status, &mut shared);
+        write_status_line(status, None, &mut shared);
         for (name, value) in fields {
             if *name == header::AGE || (hide_cookies && *name == header::SET_COOKIE) {
                 field_line(name, value, &mut private);
@@ -119,19 +120,8 @@ impl RenderedHead {
     }
 }
 
-pub(crate) fn status_line(status: StatusCode, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"HTTP/1.1 ");
-    out.extend_from_slice(status.as_str().as_bytes());
-    out.push(b' ');
-    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
-    out.extend_from_slice(b"\r\n");
-}
-
 pub(crate) fn field_line(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
-    out.extend_from_slice(title_case(name.as_str()).as_bytes());
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value.as_bytes());
-    out.extend_from_slice(b"\r\n");
+    write_field(&title_case(name.as_str()), value.as_bytes(), out);
 }
 
 /// Field names are compared without case; this is how people expect to see them.

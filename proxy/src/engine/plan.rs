@@ -88,23 +88,33 @@ pub(crate) enum FillMode {
     Shared,
 }
 
-/// Chooses the vhost and its rule, applies the rule's query settings to `target` and writes the key.
+impl ForwardPlan {
+    /// The request's Upgrade is passed on.
+    pub(crate) fn is_upgrade(&self) -> bool {
+        self.why == Forward::Upgrade
+    }
+}
+
+/// Chooses the vhost and its rule, applies the rule's query settings to `target` and writes the key. Where these settings
+/// took something away, the query as it was is returned beside the route.
 pub(crate) fn route<F: Fields>(
     view: &View<'_, F>,
     router: &Router,
     target: &mut Target,
     key_out: &mut Vec<u8>,
-) -> Option<Route> {
+) -> Option<(Route, Option<Vec<u8>>)> {
     let vhost = router.vhost(view.host)?;
     let rule = vhost.rule(view.method, target, view.fields)?;
+    let mut raw_query = None;
     if rule.query.is_active()
         && let Some(query) = target.query()
     {
         let left = rule.query.apply(query);
+        raw_query = Some(query.to_vec());
         target.set_query(left.as_deref());
     }
     key::write(view.scheme, view.authority, target.as_bytes(), &vhost.name, key_out);
-    Some(Route { vhost: Arc::clone(vhost), rule: Arc::clone(rule) })
+    Some((Route { vhost: Arc::clone(vhost), rule: Arc::clone(rule) }, raw_query))
 }
 
 /// Looks the request up and decides what is to be done. `raw_query` is the query before the rule's settings removed anything,
@@ -144,10 +154,15 @@ fn by_method<F>(view: &View<'_, F>, route: &Route) -> Option<Plan> {
     match *view.method {
         Method::TRACE | Method::CONNECT => Some(Plan::MethodNotAllowed),
         Method::GET | Method::HEAD if view.has_body => Some(pass(Forward::Body)),
-        Method::GET if view.upgrade.is_some() => Some(pass(Forward::Upgrade)),
+        Method::GET if may_upgrade(view, &route.vhost) => Some(pass(Forward::Upgrade)),
         Method::GET | Method::HEAD => None,
         _ => Some(pass(Forward::Method)),
     }
+}
+
+/// The vhost lets clients upgrade to what this one asks for.
+fn may_upgrade<F>(view: &View<'_, F>, vhost: &Vhost) -> bool {
+    view.upgrade.is_some_and(|asked| vhost.upgrade.iter().any(|protocol| asked.eq_ignore_ascii_case(protocol.as_bytes())))
 }
 
 pub(crate) fn is_within(networks: &[IpNet], address: IpAddr) -> bool {

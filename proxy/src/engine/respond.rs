@@ -4,31 +4,21 @@ use http::StatusCode;
 use larder_semantics::CacheStatusItem;
 
 use crate::http1::Version;
+use crate::http1::response::{
+    Connection, ResponseFraming, write_connection, write_field, write_framing, write_status_line,
+};
 use crate::outcome::{Outcome, Stored};
 
 /// Our name in `Cache-Status` and `Via`.
 pub(crate) const CACHE_NAME: &str = "larder";
 
-/// How the end of a body is marked (RFC 9112 section 6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Framing {
-    /// The status or the request's method allows no body, and no length is known.
-    Bodiless,
-    Length(u64),
-    Chunked,
-    /// The connection's end; for HTTP/1.0 clients.
-    Close,
-}
-
-impl Framing {
-    /// For a body of `length` to a client of `version`.
-    pub(crate) fn choose(status: StatusCode, length: Option<u64>, version: Version) -> Self {
-        match length {
-            _ if has_no_body(status) => Self::Bodiless,
-            Some(length) => Self::Length(length),
-            None if version == Version::Http10 => Self::Close,
-            None => Self::Chunked,
-        }
+/// The framing of a body of `length` to a client of `version` (RFC 9112 section 6).
+pub(crate) fn choose_framing(status: StatusCode, length: Option<u64>, version: Version) -> ResponseFraming {
+    match length {
+        _ if has_no_body(status) => ResponseFraming::Bodiless,
+        Some(length) => ResponseFraming::Length(length),
+        None if version == Version::Http10 => ResponseFraming::UntilClose,
+        None => ResponseFraming::Chunked,
     }
 }
 
@@ -47,41 +37,54 @@ pub(crate) enum Persistence {
 /// Appends the field lines of one answer and the empty line that ends a head.
 pub(crate) fn finish_head(
     out: &mut Vec<u8>,
-    framing: Framing,
+    framing: ResponseFraming,
     age: Option<u64>,
     outcome: &Outcome,
     version: Version,
     persistence: Persistence,
 ) {
-    match framing {
-        Framing::Length(length) => number_line(b"Content-Length: ", length, out),
-        Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-        Framing::Bodiless | Framing::Close => {}
-    }
+    write_framing(framing, out);
     if let Some(age) = age {
-        number_line(b"Age: ", age, out);
+        write_field("Age", itoa::Buffer::new().format(age).as_bytes(), out);
     }
     cache_lines(outcome, out);
-    match (persistence, version) {
-        (Persistence::Close, _) => out.extend_from_slice(b"Connection: close\r\n"),
-        (Persistence::KeepAlive, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
-        (Persistence::KeepAlive, Version::Http11) => {}
-    }
+    write_connection(
+        match (persistence, version) {
+            (Persistence::Close, _) => Connection::Close,
+            (Persistence::KeepAlive, Version::Http10) => Connection::KeepAlive,
+            (Persistence::KeepAlive, Version::Http11) => Connection::Implied,
+        },
+        out,
+    );
     out.extend_from_slice(b"\r\n");
 }
 
-fn number_line(name: &[u8], number: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+/// The lines of a stored head that a 304 repeats: all but the status line and what describes the body that is not sent
+/// (RFC 9110 section 15.4.5).
+pub(crate) fn append_not_modified(shared: &[u8], out: &mut Vec<u8>) {
+    write_status_line(StatusCode::NOT_MODIFIED, None, out);
+    for line in shared.split_inclusive(|&byte| byte == b'\n').skip(1) {
+        let describes_body = line.starts_with(b"Content-") && !line.starts_with(b"Content-Location:");
+        if !describes_body {
+            out.extend_from_slice(line);
+        }
+    }
+}
+
+/// An interim answer as it is passed on (RFC 9110 section 15.2).
+pub(crate) fn append_interim(interim: &http::Response<()>, out: &mut Vec<u8>) {
+    write_status_line(interim.status(), None, out);
+    for (name, value) in interim.headers() {
+        super::head::field_line(name, value, out);
+    }
     out.extend_from_slice(b"\r\n");
 }
 
 /// `X-Cache-Status` and `Cache-Status` (RFC 9211), from one outcome.
 pub(crate) fn cache_lines(outcome: &Outcome, out: &mut Vec<u8>) {
     let Some(cache) = outcome.cache else { return };
-    out.extend_from_slice(b"X-Cache-Status: ");
-    out.extend_from_slice(cache.word().as_bytes());
-    out.extend_from_slice(b"\r\nCache-Status: ");
+    write_field("X-Cache-Status", cache.word().as_bytes(), out);
+    out.extend_from_slice(b"Cache-Status: ");
     let not_stored = match outcome.stored {
         Some(Stored::No(reason)) => Some(reason.name()),
         _ => None,

@@ -12,7 +12,8 @@ use super::deadline::Deadline;
 use super::stream::ClientGone;
 use super::upload::{Upload, Uploaded};
 use crate::config::Boot;
-use crate::http1::{BodyDecoder, Framing, Reject};
+use crate::http1::body::Decoder;
+use crate::http1::{Framing, Reject};
 use crate::origin::RequestBody;
 
 /// The running upload or watch, and its end once it has one.
@@ -66,7 +67,13 @@ pub(super) fn client_side<'a>(
     };
     let side = async move {
         let Some(sender) = sender else { return watch(half).await };
-        let decoder = BodyDecoder::new(framing, boot.limits.body_bytes);
+        let decoder = match Decoder::new(framing, boot.limits.body_bytes) {
+            Ok(decoder) => decoder,
+            Err(reject) => {
+                sender.abort();
+                return Uploaded::Refused(reject);
+            }
+        };
         let (timeouts, limits) = (boot.timeouts, boot.limits);
         Upload { half, deadline, timeouts, limits, decoder, sender, early }.run(received).await
     };

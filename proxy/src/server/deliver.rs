@@ -13,8 +13,9 @@ use tokio::net::tcp::WriteHalf;
 use super::deadline::Deadline;
 use super::stream::ClientGone;
 use crate::clock::Moment;
-use crate::engine::{Answer, Framing, Persistence, finish_head};
+use crate::engine::{Answer, Persistence, choose_framing, finish_head};
 use crate::http1::Version;
+use crate::http1::response::ResponseFraming as Framing;
 use crate::traffic::TimeoutKind;
 
 /// The sending half of a client's connection.
@@ -47,7 +48,7 @@ pub(super) struct Manner {
 impl Manner {
     /// Whether an answer leaves the connection in a state to be used again.
     pub(super) fn keeps_connection(&self, answer: &Answer) -> bool {
-        self.head_only || Framing::choose(answer.head.status, answer.length, self.version) != Framing::Close
+        self.head_only || choose_framing(answer.head.status, answer.length, self.version) != Framing::UntilClose
     }
 }
 
@@ -89,7 +90,7 @@ impl<'a> Output<'a> {
 
     /// Sends `answer`. What of the body is there at once leaves with the head.
     pub(super) async fn deliver(&mut self, answer: &mut Answer, manner: Manner) -> Result<Delivered, ClientGone> {
-        let framing = Framing::choose(answer.head.status, answer.length, manner.version);
+        let framing = choose_framing(answer.head.status, answer.length, manner.version);
         let mut head = Vec::with_capacity(answer.head.shared.len() + answer.head.private.len() + 256);
         head.extend_from_slice(&answer.head.shared);
         head.extend_from_slice(&answer.head.private);

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use http::{HeaderValue, Method, StatusCode, header};
 
@@ -15,10 +16,11 @@ use super::tunnel;
 use super::upload::Uploaded;
 use super::worker::Worker;
 use crate::access_log::Entry;
-use crate::clock::{Moment, unix_ms, unix_secs};
+use crate::clock::{Moment, unix_ms};
 use crate::engine::{
     Answer, AnswerBody, CacheStore, ForwardPlan, Forwarding, Persistence, Request, Route, append_interim,
 };
+use crate::http1::response::PageBody;
 use crate::http1::{self, Reject, Version};
 use crate::origin::{OriginTunnel, RequestBody};
 use crate::outcome::Outcome;
@@ -245,8 +247,7 @@ impl Talk {
         worker: &Worker,
     ) -> Result<Continue, ClientGone> {
         worker.shared().traffic.connections().malformed(reject.reason as usize);
-        let mut page = Vec::new();
-        http1::append_error(&mut page, &reject, unix_secs());
+        let page = http1::response::reject_page(reject, PageBody::Sent, SystemTime::now());
         self.status = reject.status;
         output.write_all(&[&page]).await?;
         Ok(Continue::Linger)

@@ -2,21 +2,25 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::SystemTime;
 
-use http::{Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use larder_semantics::preconditions::not_modified;
 
-use super::account::{Ending, account};
+use super::account::{UNKNOWN, account};
 use super::buffers::{Buffers, Scratch};
 use super::connection::{Connection, Continue};
-use super::exchange::{Local, Start};
+use super::exchange::{Start, Task};
 use super::stream::ClientGone;
 use super::unsent::Unsent;
-use crate::clock::{Moment, unix_secs};
+use crate::access_log::Entry;
+use crate::clock::{Moment, unix_ms, unix_secs};
 use crate::engine::{
-    CachedObject, Framing, Persistence, Plan, Request, Route, View, append_not_modified, finish_head, is_not_modified, plan,
-    route,
+    CachedObject, Persistence, Plan, Request, Route, StoredHead, View, append_not_modified, choose_framing, finish_head,
+    plan, route,
 };
-use crate::http1::{self, Reject, RequestHead, Target as RequestTarget, Version};
+use crate::http1::response::{PageBody, ResponseFraming, reject_page};
+use crate::http1::{self, FieldSlots, Reject, RequestHead, Target as RequestTarget, Version};
 use crate::outcome::{CacheStatus, Outcome};
 
 /// A body up to this size is copied behind its head, so that pipelined answers leave in one write; a larger one is handed to
@@ -72,43 +76,56 @@ pub(super) fn take_turn(
     let Buffers { input, scratch } = buffers;
     scratch.output.clear();
     let input = input.get(..length).unwrap_or_default();
-    let mut used = 0;
-    let mut next = Next::Read;
-    let mut object = None;
-    while matches!(next, Next::Read) && object.is_none() && scratch.output.len() < OUTPUT_FULL {
-        let rest = input.get(used..).unwrap_or_default();
-        if rest.is_empty() {
-            break;
-        }
-        let mut fields = [httparse::EMPTY_HEADER; http1::HEADERS_MAX];
-        match http1::parse(rest, &mut fields, &connection.worker.head_limits) {
-            Ok(None) => break,
-            Ok(Some((head, head_length))) => {
-                used += head_length;
-                match answer(connection, &head, head_length, scratch, now) {
-                    Step::Answered(persistence) => next = after(persistence),
-                    Step::Large(body, persistence) => {
-                        object = Some(body);
-                        next = after(persistence);
-                    }
-                    Step::Wait(start) => next = Next::Exchange(start),
-                }
-            }
-            Err(reject) => {
-                next = refuse(connection, &reject, scratch);
-                used = input.len();
-            }
-        }
-    }
-    let stopped_early = object.is_some() || scratch.output.len() >= OUTPUT_FULL;
-    connection.carry = input.get(used..).unwrap_or_default().to_vec();
-    connection.carry_is_new = stopped_early || matches!(next, Next::Exchange(_));
+    let Taken { used, next, object, is_full } = answer_all(connection, input, scratch, now);
+    let rest = input.get(used..).unwrap_or_default();
+    connection.carry = rest.to_vec();
+    connection.carry_is_new = is_full || object.is_some() || matches!(next, Next::Exchange(_));
     if used > 0 {
         connection.in_head = false;
     }
     connection.wait_for_next(now);
     let unsent = send(connection, context, scratch, object)?;
     Ok(Turn { unsent, next })
+}
+
+/// What was taken of the input, and where that led.
+struct Taken {
+    used: usize,
+    next: Next,
+    object: Option<Arc<CachedObject>>,
+    /// It stopped for the output's sake.
+    is_full: bool,
+}
+
+fn answer_all(connection: &Connection, input: &[u8], scratch: &mut Scratch, now: Moment) -> Taken {
+    let mut taken = Taken { used: 0, next: Next::Read, object: None, is_full: false };
+    let mut slots = FieldSlots::new();
+    while matches!(taken.next, Next::Read) && taken.object.is_none() && taken.used < input.len() {
+        if scratch.output.len() >= OUTPUT_FULL {
+            taken.is_full = true;
+            break;
+        }
+        let rest = input.get(taken.used..).unwrap_or_default();
+        match http1::head::parse(rest, &mut slots, &connection.worker.head_limits) {
+            Ok(None) => break,
+            Ok(Some((head, head_length))) => {
+                taken.used += head_length;
+                match answer(connection, &head, head_length, scratch, now) {
+                    Step::Answered(persistence) => taken.next = after(persistence),
+                    Step::Large(body, persistence) => {
+                        taken.object = Some(body);
+                        taken.next = after(persistence);
+                    }
+                    Step::Wait(start) => taken.next = Next::Exchange(start),
+                }
+            }
+            Err(reject) => {
+                taken.next = refuse(connection, reject, scratch, now);
+                taken.used = input.len();
+            }
+        }
+    }
+    taken
 }
 
 const fn after(persistence: Persistence) -> Next {
@@ -138,12 +155,29 @@ fn send(
     }
 }
 
-fn refuse(connection: &Connection, reject: &Reject, scratch: &mut Scratch) -> Next {
+fn refuse(connection: &Connection, reject: Reject, scratch: &mut Scratch, now: Moment) -> Next {
     connection.worker.shared().traffic.connections().malformed(reject.reason as usize);
-    let before = scratch.output.len();
-    http1::append_error(&mut scratch.output, reject, unix_secs());
-    let sent = (scratch.output.len() - before) as u64;
-    account(&connection.worker, &Ending::unread(connection.peer, reject.status, sent));
+    let page = reject_page(reject, PageBody::Sent, SystemTime::now());
+    scratch.output.extend_from_slice(&page);
+    let entry = Entry {
+        unix_ms: unix_ms(),
+        client: connection.peer.ip(),
+        vhost: UNKNOWN,
+        rule: "",
+        method: b"-",
+        host: b"-",
+        target: b"-",
+        version: Version::Http11,
+        status: reject.status,
+        bytes_sent: page.len() as u64,
+        bytes_received: 0,
+        duration_us: Moment::now().micros_since(now),
+        outcome: &Outcome::NONE,
+        origin_us: None,
+        referer: None,
+        user_agent: None,
+    };
+    account(&connection.worker, None, &entry);
     Next::End(Continue::Linger)
 }
 
@@ -155,62 +189,108 @@ fn answer(
     scratch: &mut Scratch,
     now: Moment,
 ) -> Step {
-    let worker = &connection.worker;
+    let shared = connection.worker.shared();
     let Scratch { output, target, authority, key } = scratch;
-    let host = normalise(head, target, authority);
-    let method = Method::from_bytes(head.method.as_bytes()).unwrap_or_default();
-    let router = worker.shared().router.load();
+    target.normalise(head.target.path_and_query());
+    authority.clear();
+    let scheme = http1::target::Scheme::Http;
+    if let Some(host) = &head.host {
+        host.write_normalised(scheme.default_port(), authority);
+    }
+    let Ok(method) = Method::from_bytes(head.method.as_bytes()) else {
+        return Step::Wait(start(connection, head, head_length, scratch, (Method::GET, now), None, BAD_METHOD));
+    };
+    let router = shared.router.load();
     let view = View {
         method: &method,
-        scheme: "http",
+        scheme: scheme.name(),
         authority,
-        host: authority.get(..host).unwrap_or_default(),
+        host: authority.get(..host_length(authority)).unwrap_or_default(),
         fields: head,
         has_body: head.framing != http1::Framing::None,
         upgrade: head.upgrade,
         client: connection.peer.ip(),
     };
-    let persistence =
-        if head.persistent && !worker.shared().is_draining() { Persistence::KeepAlive } else { Persistence::Close };
-    let raw_query = target.query().map(<[u8]>::to_vec);
-    let Some(route) = route(&view, &router, target, key) else {
-        return wait(connection, head, head_length, scratch, method, now, Local::Unrouted);
+    let Some((route, raw_query)) = route(&view, &router, target, key) else {
+        return Step::Wait(start(connection, head, head_length, scratch, (method, now), None, UNROUTED));
     };
-    let local = match plan(&view, &route, raw_query.as_deref(), key, &worker.shared().store, now) {
+    let task = match plan(&view, &route, raw_query.as_deref().or(target.query()), key, &shared.store, now) {
         Plan::Hit(object, ttl) => {
-            let hit = Hit { object, ttl, route: &route, method: &method, persistence, received: head_length as u64, now };
-            return serve_hit(connection, head, output, hit);
+            let persistence =
+                if head.persistent && !shared.is_draining() { Persistence::KeepAlive } else { Persistence::Close };
+            let hit = Hit { object, ttl, route: &route, method: &method, persistence, now };
+            return serve_hit(connection, head, head_length, scratch, hit);
         }
-        Plan::Forward(plan) => Local::Forward { route, key: key.as_slice().into(), plan },
-        Plan::OnlyIfCached => Local::OnlyIfCached(route),
-        Plan::MethodNotAllowed => Local::MethodNotAllowed(route),
-        Plan::Purge => Local::Purge { route, key: key.as_slice().into() },
-        Plan::PurgeForbidden => Local::PurgeForbidden(route),
+        Plan::Forward(plan) => Task::Forward { route: route.clone(), key: key.as_slice().into(), plan },
+        Plan::Purge => Task::Purge { key: key.as_slice().into() },
+        Plan::OnlyIfCached => {
+            Task::Refuse(StatusCode::GATEWAY_TIMEOUT, "The request wants a stored answer, and there is none.")
+        }
+        Plan::MethodNotAllowed => Task::Refuse(StatusCode::METHOD_NOT_ALLOWED, "TRACE and CONNECT are not served here."),
+        Plan::PurgeForbidden => Task::Refuse(StatusCode::FORBIDDEN, "This address may not purge."),
     };
-    wait(connection, head, head_length, scratch, method, now, local)
+    Step::Wait(start(connection, head, head_length, scratch, (method, now), Some(route), task))
 }
 
-/// Brings target and authority into the one form that routing, key and origin see. Returns the length of the host in
-/// `authority`, without its port.
-fn normalise(head: &RequestHead<'_, '_>, target: &mut crate::target::Target, authority: &mut Vec<u8>) -> usize {
-    authority.clear();
-    let raw = match &head.target {
-        RequestTarget::Origin(path_and_query) | RequestTarget::Absolute { path_and_query, .. } => *path_and_query,
-        RequestTarget::Authority(_) | RequestTarget::Asterisk => b"/",
-    };
-    target.normalise(raw);
-    let Some(host) = &head.host else { return 0 };
-    host.write_normalised(HTTP_PORT, authority);
-    host_length(authority)
-}
-
-const HTTP_PORT: u16 = 80;
+const UNROUTED: Task = Task::Refuse(StatusCode::MISDIRECTED_REQUEST, "No virtual host answers to this name.");
+const BAD_METHOD: Task = Task::Refuse(StatusCode::BAD_REQUEST, "The method is not valid.");
 
 /// Where the port begins in a normalised authority.
-pub(super) fn host_length(authority: &[u8]) -> usize {
+fn host_length(authority: &[u8]) -> usize {
     let after_literal = memchr::memchr(b']', authority).map_or(0, |at| at + 1);
     let rest = authority.get(after_literal..).unwrap_or_default();
     memchr::memchr(b':', rest).map_or(authority.len(), |at| after_literal + at)
+}
+
+/// Takes a request out of the buffers, to wait for something.
+fn start(
+    connection: &Connection,
+    head: &RequestHead<'_, '_>,
+    head_length: usize,
+    scratch: &Scratch,
+    (method, started): (Method, Moment),
+    route: Option<Route>,
+    task: Task,
+) -> Box<Start> {
+    let raw_target = match head.target {
+        RequestTarget::Authority(authority) => authority.as_sent().as_bytes(),
+        RequestTarget::Asterisk => b"*",
+        _ => head.target.path_and_query(),
+    };
+    let upgrade = head.upgrade.filter(|_| matches!(&task, Task::Forward { plan, .. } if plan.is_upgrade()));
+    Box::new(Start {
+        request: Request {
+            method,
+            scheme: http1::target::Scheme::Http.name(),
+            authority: String::from_utf8_lossy(&scratch.authority).into_owned(),
+            target: scratch.target.clone(),
+            raw_target: raw_target.into(),
+            fields: owned_fields(head),
+            upgrade: upgrade.and_then(|value| HeaderValue::from_bytes(value).ok()),
+            version: head.version,
+            client: connection.peer,
+            started,
+            bytes_received: head_length as u64,
+        },
+        framing: head.framing,
+        expect_continue: head.expect_continue,
+        persistent: head.persistent,
+        route,
+        task,
+    })
+}
+
+fn owned_fields(head: &RequestHead<'_, '_>) -> HeaderMap {
+    let mut fields = HeaderMap::with_capacity(head.headers.len());
+    for line in head.headers {
+        // The front let only names and values pass that these constructors take.
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(line.name.as_bytes()), HeaderValue::from_bytes(line.value))
+        {
+            fields.append(name, value);
+        }
+    }
+    fields
 }
 
 /// What a hit is served from.
@@ -220,46 +300,75 @@ struct Hit<'a> {
     route: &'a Route,
     method: &'a Method,
     persistence: Persistence,
-    received: u64,
     now: Moment,
 }
 
-fn serve_hit(connection: &Connection, head: &RequestHead<'_, '_>, output: &mut Vec<u8>, hit: Hit<'_>) -> Step {
-    let Hit { object, ttl, route, method, persistence, received, now } = hit;
+fn serve_hit(
+    connection: &Connection,
+    head: &RequestHead<'_, '_>,
+    head_length: usize,
+    scratch: &mut Scratch,
+    hit: Hit<'_>,
+) -> Step {
+    let Hit { object, ttl, route, method, persistence, now } = hit;
+    let Scratch { output, authority, .. } = scratch;
     let outcome = Outcome { cache: Some(CacheStatus::Hit), ttl_secs: Some(ttl), ..Outcome::NONE };
-    let stored = &object.head;
-    let length = object.body.len();
     let begin = output.len();
-    let (status, body) = if is_not_modified(stored, head) {
-        append_not_modified(&stored.shared, output);
-        finish_head(output, Framing::Bodiless, Some(stored.age(now)), &outcome, head.version, persistence);
-        (StatusCode::NOT_MODIFIED, 0)
-    } else {
-        output.extend_from_slice(&stored.shared);
-        let framing = Framing::choose(stored.status, Some(length), head.version);
-        finish_head(output, framing, Some(stored.age(now)), &outcome, head.version, persistence);
-        (stored.status, if *method == Method::HEAD || framing == Framing::Bodiless { 0 } else { length })
-    };
-    let copied = body <= COPIED_BODY;
+    let (status, body) = append_hit_head(output, &object, head, &outcome, persistence, now);
+    let body = if *method == Method::HEAD { 0 } else { body };
+    let is_copied = body <= COPIED_BODY;
     let head_bytes = (output.len() - begin) as u64;
-    if body > 0 && copied {
+    if body > 0 && is_copied {
         object.body.chunks().iter().for_each(|chunk| output.extend_from_slice(chunk));
     }
-    account(
-        &connection.worker,
-        &Ending {
-            peer: connection.peer,
-            route: Some(route),
-            method: head.method.as_bytes(),
-            authority: None,
-            head: Some(head),
-            status: status.as_u16(),
-            outcome,
-            bytes_received: received,
-            bytes_sent: head_bytes + body,
-            started: now,
-            origin_us: None,
-        },
-    );
-    if copied || body == 0 { Step::Answered(persistence) } else { Step::Large(object, persistence) }
+    let field = |name: HeaderName| larder_semantics::Fields::lines(head, name.as_str()).next();
+    let entry = Entry {
+        unix_ms: unix_ms(),
+        client: connection.peer.ip(),
+        vhost: &route.vhost.name,
+        rule: &route.rule.name,
+        method: head.method.as_bytes(),
+        host: authority,
+        target: head.target.path_and_query(),
+        version: head.version,
+        status: status.as_u16(),
+        bytes_sent: head_bytes + body,
+        bytes_received: head_length as u64,
+        duration_us: Moment::now().micros_since(now),
+        outcome: &outcome,
+        origin_us: None,
+        referer: None,
+        user_agent: None,
+    };
+    let entry = Entry { referer: field(header::REFERER), user_agent: field(header::USER_AGENT), ..entry };
+    account(&connection.worker, Some(route), &entry);
+    if is_copied { Step::Answered(persistence) } else { Step::Large(object, persistence) }
+}
+
+/// Appends the head of a hit, or of the 304 that it is to this client. Returns the status and the length of the body.
+fn append_hit_head(
+    output: &mut Vec<u8>,
+    object: &CachedObject,
+    head: &RequestHead<'_, '_>,
+    outcome: &Outcome,
+    persistence: Persistence,
+    now: Moment,
+) -> (StatusCode, u64) {
+    let stored = &object.head;
+    let age = Some(stored.age(now));
+    if is_not_modified(stored, head) {
+        append_not_modified(&stored.shared, output);
+        finish_head(output, ResponseFraming::Bodiless, age, outcome, head.version, persistence);
+        return (StatusCode::NOT_MODIFIED, 0);
+    }
+    output.extend_from_slice(&stored.shared);
+    let length = object.body.len();
+    let framing = choose_framing(stored.status, Some(length), head.version);
+    finish_head(output, framing, age, outcome, head.version, persistence);
+    (stored.status, if framing == ResponseFraming::Bodiless { 0 } else { length })
+}
+
+/// Whether the client holds what is stored (RFC 9110 section 13.2.2).
+fn is_not_modified(stored: &StoredHead, head: &RequestHead<'_, '_>) -> bool {
+    stored.status == StatusCode::OK && not_modified(head, stored.etag(), stored.last_modified(), unix_secs())
 }

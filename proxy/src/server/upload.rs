@@ -12,7 +12,8 @@ use super::deadline::Deadline;
 use super::stream::ClientGone;
 use crate::clock::Moment;
 use crate::config::{Limits, Timeouts};
-use crate::http1::{BodyDecoder, Decoded, Reject};
+use crate::http1::Reject;
+use crate::http1::body::{Decoder, Step};
 use crate::origin::RequestBodySender;
 use crate::traffic::TimeoutKind;
 
@@ -36,7 +37,7 @@ pub(super) struct Upload<'a> {
     pub(super) deadline: &'a Deadline,
     pub(super) timeouts: Timeouts,
     pub(super) limits: Limits,
-    pub(super) decoder: BodyDecoder,
+    pub(super) decoder: Decoder,
     pub(super) sender: RequestBodySender,
     /// Bytes that came with the head.
     pub(super) early: Vec<u8>,
@@ -86,16 +87,17 @@ impl Upload<'_> {
         let mut used = 0;
         loop {
             let rest = input.get(used..).unwrap_or_default();
-            match self.decoder.decode(rest).map_err(Uploaded::Refused)? {
-                Decoded::Data { skip, length } => {
-                    let data = rest.get(skip..skip + length).unwrap_or_default();
-                    used += skip + length;
-                    if self.sender.send(Bytes::copy_from_slice(data)).await.is_err() {
+            let step = self.decoder.decode(rest).map_err(Uploaded::Refused)?;
+            used += step.consumed();
+            match step {
+                Step::Data(range) => {
+                    let data = Bytes::copy_from_slice(rest.get(range).unwrap_or_default());
+                    if self.sender.send(data).await.is_err() {
                         return Err(Uploaded::Unwanted);
                     }
                 }
-                Decoded::NeedMore => return Ok(None),
-                Decoded::End { used: last } => return Ok(Some(used + last)),
+                Step::More(_) => return Ok(None),
+                Step::End(_) => return Ok(Some(used)),
             }
         }
     }

@@ -14,6 +14,7 @@ use super::deadline::{Deadlines, SWEEP};
 use super::shared::Shared;
 use crate::access_log::{Entry, WorkerLog};
 use crate::clock::Moment;
+use crate::http1::HeadLimits;
 use crate::origin::Pool;
 use crate::traffic::WorkerId;
 
@@ -26,12 +27,20 @@ pub(crate) struct Worker {
     shared: Arc<Shared>,
     pool: Pool,
     log: Option<Mutex<WorkerLog>>,
+    pub(super) head_limits: HeadLimits,
     pub(super) deadlines: Arc<Deadlines>,
 }
 
 impl Worker {
     pub(super) fn new(id: WorkerId, shared: Arc<Shared>, log: Option<WorkerLog>) -> Self {
-        Self { id, pool: Pool::new(id), shared, log: log.map(Mutex::new), deadlines: Arc::default() }
+        Self {
+            id,
+            pool: Pool::new(id.index()),
+            head_limits: HeadLimits::from(&shared.boot.limits),
+            shared,
+            log: log.map(Mutex::new),
+            deadlines: Arc::default(),
+        }
     }
 
     pub(crate) fn shared(&self) -> &Shared {

@@ -8,8 +8,11 @@ pub mod http1;
 pub mod key;
 pub mod origin;
 pub mod outcome;
+pub mod plane;
 pub mod query;
 pub mod routing;
 pub mod server;
 pub mod target;
 pub mod traffic;
+
+pub use plane::DataPlane;

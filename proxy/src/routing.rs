@@ -2,6 +2,7 @@
 //! host costs a few hash probes, a path one probe of its first segment and the rules that could match it.
 
 mod conditions;
+mod observe;
 mod paths;
 
 use std::collections::HashMap;
@@ -12,10 +13,10 @@ use ipnet::IpNet;
 use larder_semantics::{Fields, Policy};
 
 use crate::config::{self, HostPattern, Live};
-use crate::origin::Upstream;
+use crate::origin::{Observe, Upstream};
 use crate::query::QueryRules;
 use crate::target::Target;
-use crate::traffic::{Traffic, VhostCounters};
+use crate::traffic::{Traffic, VhostCounters, WorkerId};
 
 pub use conditions::Conditions;
 use paths::PathIndex;
@@ -46,11 +47,12 @@ pub struct Router {
 }
 
 /// A virtual host, compiled.
-#[derive(Debug)]
 pub struct Vhost {
     pub name: String,
     pub counters: Arc<VhostCounters>,
     pub upstream: Arc<Upstream>,
+    /// By worker: who counts what happens with the upstream.
+    observers: Vec<Arc<dyn Observe>>,
     pub purge: Option<config::PurgeMethod>,
     pub upgrade: Vec<String>,
     pub trusted_proxies: Vec<IpNet>,
@@ -66,7 +68,7 @@ pub struct Rule {
     pub index: usize,
     pub name: String,
     pub policy: Policy,
-    pub query: QueryRules,
+    query: QueryRules,
     pub bypass: Conditions,
     pub no_store: Conditions,
     pub honour_request_no_cache: bool,
@@ -81,7 +83,8 @@ impl Router {
     /// # Errors
     /// A pattern that does not compile, or an upstream that does not exist.
     pub fn compile(live: &Live, traffic: &Traffic, previous: Option<&Self>) -> Result<Self, CompileError> {
-        let upstreams: Vec<_> = live.upstreams.iter().map(|settings| upstream(settings, traffic, previous)).collect();
+        let workers = traffic.workers();
+        let upstreams: Vec<_> = live.upstreams.iter().map(|settings| upstream(settings, workers, previous)).collect();
         let mut router = Self {
             exact: HashMap::default(),
             suffix: HashMap::default(),
@@ -136,13 +139,13 @@ impl Router {
     }
 }
 
-fn upstream(settings: &config::Upstream, traffic: &Traffic, previous: Option<&Router>) -> Arc<Upstream> {
+fn upstream(settings: &config::Upstream, workers: usize, previous: Option<&Router>) -> Arc<Upstream> {
     previous
         .into_iter()
         .flat_map(|router| &router.upstreams)
         .find(|known| known.settings() == settings)
         .cloned()
-        .unwrap_or_else(|| Arc::new(Upstream::new(settings, traffic.origin(&settings.name, &settings.address))))
+        .unwrap_or_else(|| Arc::new(Upstream::new(settings, workers)))
 }
 
 impl Vhost {
@@ -170,6 +173,7 @@ impl Vhost {
         Ok(Self {
             name: vhost.name.clone(),
             counters: traffic.vhost(&vhost.name, &names),
+            observers: observe::by_worker(traffic, &upstream),
             upstream,
             purge: vhost.purge.clone(),
             upgrade: vhost.upgrade.clone(),
@@ -177,6 +181,12 @@ impl Vhost {
             rules,
             paths,
         })
+    }
+
+    /// Who counts what `worker` does with the upstream.
+    #[must_use]
+    pub fn observer(&self, worker: WorkerId) -> Arc<dyn Observe> {
+        self.observers.get(worker.index()).cloned().unwrap_or_else(|| Arc::new(()))
     }
 
     /// The first rule that matches. The implicit last one always does.
@@ -215,6 +225,17 @@ impl Rule {
             methods: rule.matches.methods.clone(),
             condition: rule.matches.condition.as_ref().map(Conditions::compile),
         })
+    }
+
+    /// Takes out of the query what the rule leaves out of the key. Where something was done, the query as it was is returned.
+    pub fn apply_query(&self, target: &mut Target) -> Option<Vec<u8>> {
+        if !self.query.is_active() {
+            return None;
+        }
+        let query = target.query()?;
+        let (left, raw) = (self.query.apply(query), query.to_vec());
+        target.set_query(left.as_deref());
+        Some(raw)
     }
 
     fn matches(&self, method: &http::Method, target: &Target, fields: &impl Fields) -> bool {

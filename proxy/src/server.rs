@@ -1,6 +1,6 @@
 //! The data plane's sockets: listeners, workers, client connections, deadlines, the drain.
 
-mod accept;
+pub(crate) mod accept;
 mod account;
 mod admission;
 mod buffers;
@@ -18,5 +18,6 @@ mod unsent;
 mod upload;
 mod worker;
 
+pub(crate) use accept::Accepted;
 pub(crate) use shared::Shared;
 pub(crate) use worker::Worker;

@@ -51,7 +51,7 @@ impl Forwarding {
         *outgoing.method_mut() = self.request.method.clone();
         *outgoing.uri_mut() = self.request.origin_form();
         *outgoing.headers_mut() = self.outgoing_fields();
-        let observer = vhost.origin_observer(self.worker.id);
+        let observer = vhost.observer(self.worker.id);
         let mut response = self.worker.pool().send(&vhost.upstream, outgoing, interim, observer).await?;
         let upgrade = response.head.headers.get(header::UPGRADE).cloned();
         response_headers(&mut response.head.headers, response.head.version, CACHE_NAME);

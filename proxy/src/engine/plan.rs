@@ -105,14 +105,7 @@ pub(crate) fn route<F: Fields>(
 ) -> Option<(Route, Option<Vec<u8>>)> {
     let vhost = router.vhost(view.host)?;
     let rule = vhost.rule(view.method, target, view.fields)?;
-    let mut raw_query = None;
-    if rule.query.is_active()
-        && let Some(query) = target.query()
-    {
-        let left = rule.query.apply(query);
-        raw_query = Some(query.to_vec());
-        target.set_query(left.as_deref());
-    }
+    let raw_query = rule.apply_query(target);
     key::write(view.scheme, view.authority, target.as_bytes(), &vhost.name, key_out);
     Some((Route { vhost: Arc::clone(vhost), rule: Arc::clone(rule) }, raw_query))
 }

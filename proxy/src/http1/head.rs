@@ -16,6 +16,15 @@ pub enum Version {
     Http11,
 }
 
+impl From<Version> for http::Version {
+    fn from(version: Version) -> Self {
+        match version {
+            Version::Http10 => Self::HTTP_10,
+            Version::Http11 => Self::HTTP_11,
+        }
+    }
+}
+
 /// How long the body of a request is (RFC 9112 section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {

@@ -18,8 +18,7 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Shared by all workers. Dropped by a reload, it closes its idle connections; those in use end with their answers.
 #[derive(Debug)]
 pub struct Upstream {
-    name: String,
-    address: String,
+    settings: config::Upstream,
     pub(super) timeouts: UpstreamTimeouts,
     pub(super) gate: Arc<Gate<Connection>>,
     resolver: Resolver,
@@ -45,8 +44,7 @@ impl Upstream {
     pub fn with_idle_max(config: &config::Upstream, workers: usize, idle_max: Duration) -> Self {
         let gate = Arc::new(Gate::new(workers, config.connections, config.keepalive, config.queue));
         Self {
-            name: config.name.clone(),
-            address: config.address.clone(),
+            settings: config.clone(),
             timeouts: config.timeouts,
             terms: Terms {
                 idle_max,
@@ -60,13 +58,19 @@ impl Upstream {
 
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.settings.name
+    }
+
+    /// What it was made from: a reload keeps it where that is the same.
+    #[must_use]
+    pub const fn settings(&self) -> &config::Upstream {
+        &self.settings
     }
 
     /// `host:port`.
     #[must_use]
     pub fn address(&self) -> &str {
-        &self.address
+        &self.settings.address
     }
 
     #[must_use]

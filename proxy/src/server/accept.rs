@@ -15,7 +15,7 @@ use super::shared::Shared;
 
 /// A connection on its way to a worker.
 #[derive(Debug)]
-pub(super) struct Accepted {
+pub(crate) struct Accepted {
     pub(super) socket: TcpStream,
     pub(super) peer: SocketAddr,
     pub(super) guard: ConnectionGuard,
@@ -32,7 +32,7 @@ Connection: close\r\nRetry-After: 1\r\nContent-Length: 53\r\n\r\n503 Service Una
 
 /// Accepts until the appliance drains. The channels to the workers are unbounded in form only: what waits in them is counted
 /// by the connection cap.
-pub(super) async fn run(
+pub(crate) async fn run(
     listener: TcpListener,
     shared: Arc<Shared>,
     workers: Vec<UnboundedSender<Accepted>>,

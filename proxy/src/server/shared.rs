@@ -16,19 +16,35 @@ use crate::traffic::Traffic;
 pub(crate) struct Shared {
     pub(crate) boot: Boot,
     pub(crate) router: ArcSwap<Router>,
-    pub(crate) store: Arc<CacheStore>,
+    pub(crate) store: CacheStore,
     pub(crate) traffic: Arc<Traffic>,
     pub(super) admission: Arc<Admission>,
-    pub(super) drain: Drain,
+    drain: Drain,
 }
 
 impl Shared {
+    pub(crate) fn new(boot: Boot, router: ArcSwap<Router>, store: CacheStore, traffic: Arc<Traffic>) -> Self {
+        let limits = &boot.limits;
+        let admission = Arc::new(Admission::new(boot.workers, limits.connections, limits.connections_per_client));
+        Self { boot, router, store, traffic, admission, drain: Drain::default() }
+    }
+
+    /// Open client connections.
+    pub(crate) fn connections(&self) -> usize {
+        self.admission.active()
+    }
+
+    pub(crate) fn begin_drain(&self) {
+        self.drain.begun.store(true, Ordering::SeqCst);
+        self.drain.notify.notify_waiters();
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.drain.begun.load(Ordering::Relaxed)
     }
 
     /// Returns when the drain begins.
-    pub(super) async fn stopping(&self) {
+    pub(crate) async fn stopping(&self) {
         let told = self.drain.notify.notified();
         if !self.is_draining() {
             told.await;
@@ -38,14 +54,7 @@ impl Shared {
 
 /// The switch from serving to draining. It is thrown once.
 #[derive(Debug, Default)]
-pub(super) struct Drain {
+struct Drain {
     begun: AtomicBool,
     notify: Notify,
-}
-
-impl Drain {
-    pub(super) fn begin(&self) {
-        self.begun.store(true, Ordering::SeqCst);
-        self.notify.notify_waiters();
-    }
 }

@@ -29,6 +29,11 @@ impl Unsent {
         Self { bytes, object, ..Self::default() }
     }
 
+    /// The buffer, to be used again.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// Done once everything is in the kernel's hands.
     pub(super) fn poll_send(
         &mut self,

@@ -32,7 +32,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(id: WorkerId, shared: Arc<Shared>, log: Option<WorkerLog>) -> Self {
+    pub(crate) fn new(id: WorkerId, shared: Arc<Shared>, log: Option<WorkerLog>) -> Self {
         Self {
             id,
             pool: Pool::new(id.index()),
@@ -45,6 +45,10 @@ impl Worker {
 
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    pub(crate) fn shared_arc(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     pub(crate) const fn pool(&self) -> &Pool {
@@ -64,7 +68,7 @@ impl Worker {
     }
 
     /// Serves until the drain has ended: every connection gone, or its time over.
-    pub(super) async fn run(self: Arc<Self>, mut accepted: UnboundedReceiver<Accepted>) {
+    pub(crate) async fn run(self: Arc<Self>, mut accepted: UnboundedReceiver<Accepted>) {
         let sweeping = tokio::spawn(Arc::clone(&self).sweep());
         let housekeeping = tokio::spawn(Arc::clone(&self).keep_house());
         loop {

@@ -35,8 +35,10 @@ pub struct AuditEntry {
     /// RFC 3339, in UTC.
     pub time: String,
     /// Name of the token; null where none, or none that is known, was presented.
+    #[schema(required)]
     pub token: Option<String>,
     /// Address and port of the caller.
+    #[schema(required)]
     pub remote: Option<String>,
     /// Method and path.
     pub action: String,

@@ -38,6 +38,11 @@ impl AllowedHosts {
             return false;
         };
         let host = authority.host();
+        // The parser takes any text for a port.
+        let port = authority.as_str().strip_prefix(host).unwrap_or_default();
+        if !port.is_empty() && authority.port_u16().is_none() {
+            return false;
+        }
         let bare = host
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'))

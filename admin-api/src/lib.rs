@@ -25,8 +25,8 @@ pub use appliance::{
 pub use audit::{AuditEntry, AuditLog};
 pub use hosts::AllowedHosts;
 pub use problem::{Code, Position, Problem};
-pub use purges::Purge;
-pub use routes::health::{Ready, Version};
+pub use purges::{Purge, PurgeMode, PurgeState};
+pub use routes::health::{ConfigVersion, Ready, Version};
 pub use routes::{Parts, openapi_json, router};
 pub use server::{Limits, serve};
 pub use stats::{

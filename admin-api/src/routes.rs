@@ -7,6 +7,8 @@ mod purges;
 mod stats;
 mod ui;
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,8 +16,9 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::middleware;
 use bytes::Bytes;
 use http::Uri;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{IntoParams, Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
@@ -37,8 +40,8 @@ pub struct Parts {
     pub hosts: AllowedHosts,
 }
 
-impl std::fmt::Debug for Parts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parts")
             .field("tokens", &self.tokens)
             .field("hosts", &self.hosts)
@@ -137,7 +140,6 @@ fn calls() -> OpenApiRouter<App> {
 }
 
 /// The whole control plane, for [`crate::serve`].
-#[must_use]
 pub fn router(parts: Parts) -> axum::Router {
     let openapi = Bytes::from(openapi_json());
     let app = App(Arc::new(Shared {
@@ -203,19 +205,46 @@ fn name(path: Result<axum::extract::Path<String>, PathRejection>) -> Result<Stri
 
 /// Parses a body that the guard has read and judged by type and size.
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
-    serde_json::from_slice(body).map_err(|error| {
-        let code = if error.is_data() {
-            Code::InvalidBody
-        } else {
-            Code::InvalidJson
-        };
-        let position = Position {
-            line: Some(error.line()),
-            column: Some(error.column()),
-            ..Position::default()
-        };
-        Refusal::new(code, error.to_string()).at(position)
-    })
+    serde_json::from_slice(body)
+        .map(|Object(value)| value)
+        .map_err(|error| {
+            let code = if error.is_data() {
+                Code::InvalidBody
+            } else {
+                Code::InvalidJson
+            };
+            let position = Position {
+                line: Some(error.line()),
+                column: Some(error.column()),
+                ..Position::default()
+            };
+            Refusal::new(code, error.to_string()).at(position)
+        })
+}
+
+/// Takes JSON objects only: what serde derives would take an array of the members' values as well, which is not in the
+/// document.
+#[derive(Debug)]
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
 }
 
 /// Text of a caller, short enough to be repeated to them.

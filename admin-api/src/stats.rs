@@ -84,6 +84,7 @@ pub struct RequestStats {
     pub cache: BTreeMap<String, StatusStats>,
     /// HIT, STALE and UPDATING (answered without waiting for the origin) over all in `cache`; 0 to 1, null before the
     /// first request.
+    #[schema(required)]
     pub hit_ratio: Option<f64>,
     /// Requests that went to the origin, by reason.
     pub forwarded: BTreeMap<String, u64>,
@@ -134,8 +135,10 @@ pub struct Latency {
     pub count: u64,
     /// Median in microseconds, interpolated within its bucket; null where nothing was measured. Where it lies above the
     /// last bound, that bound.
+    #[schema(required)]
     pub p50_us: Option<u64>,
     /// The same for 99 of 100.
+    #[schema(required)]
     pub p99_us: Option<u64>,
 }
 

@@ -18,7 +18,8 @@ pub(crate) struct Audit {
 }
 
 /// The last lines of the audit log
-#[utoipa::path(get, path = "/api/v1/audit", tag = "audit", security(("token" = [])), params(Page), responses(
+#[utoipa::path(get, path = "/api/v1/audit", tag = "audit", operation_id = "list_audit",
+    security(("token" = [])), params(Page), responses(
     (status = 200, description = "Newest first", body = Audit), Guarded,
 ))]
 pub(crate) async fn audit(

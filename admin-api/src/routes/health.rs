@@ -57,7 +57,7 @@ pub struct ConfigVersion {
 /// The process answers
 ///
 /// Says nothing about whether requests are taken: see `/readyz`.
-#[utoipa::path(get, path = "/healthz", tag = "health", responses(
+#[utoipa::path(get, path = "/healthz", tag = "health", operation_id = "get_health", responses(
     (status = 200, description = "It does", body = Alive),
     (status = 403, description = "Wrong host", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -66,7 +66,7 @@ pub(crate) async fn healthz() -> Json<Alive> {
 }
 
 /// Requests are taken
-#[utoipa::path(get, path = "/readyz", tag = "health", responses(
+#[utoipa::path(get, path = "/readyz", tag = "health", operation_id = "get_readiness", responses(
     (status = 200, description = "They are", body = Ready),
     (status = 403, description = "Wrong host", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "Not yet, or no longer", body = Ready),
@@ -90,7 +90,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> (StatusCode, Json<Ready>) 
 }
 
 /// Version of the program and of its configuration
-#[utoipa::path(get, path = "/api/v1/version", tag = "health", responses(
+#[utoipa::path(get, path = "/api/v1/version", tag = "health", operation_id = "get_version", responses(
     (status = 200, description = "Both", body = Version),
     (status = 403, description = "Wrong host", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -114,7 +114,7 @@ pub(crate) async fn version(State(app): State<App>, Extension(caller): Extension
 }
 
 /// This document
-#[utoipa::path(get, path = "/api/openapi.json", tag = "health", responses(
+#[utoipa::path(get, path = "/api/openapi.json", tag = "health", operation_id = "get_openapi", responses(
     (status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json"),
     (status = 403, description = "Wrong host", body = Problem, content_type = "application/problem+json"),
 ))]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{App, Page, name, now_ms, parse, shown};
+use super::{App, Object, Page, name, now_ms, parse, shown};
 use crate::appliance::{PurgeError, PurgeErrorKind};
 use crate::guard::Caller;
 use crate::problem::{Changing, Code, Guarded, Position, Problem, Refusal};
@@ -24,7 +24,8 @@ const REASON_BYTES_MAX: usize = 1 << 10;
 #[serde(deny_unknown_fields)]
 pub(crate) struct PurgeRequest {
     #[serde(rename = "match")]
-    matching: PurgeMatch,
+    #[schema(value_type = PurgeMatch)]
+    matching: Object<PurgeMatch>,
     #[serde(default)]
     mode: PurgeMode,
     /// Count only. Not supported yet.
@@ -107,7 +108,7 @@ impl PurgeMatch {
 
 impl PurgeRequest {
     fn url(self) -> Result<(String, Option<String>), Refusal> {
-        let url = self.matching.url()?;
+        let url = self.matching.0.url()?;
         if self.mode == PurgeMode::Soft {
             return Err(not_supported("/mode"));
         }
@@ -138,7 +139,8 @@ fn not_supported(pointer: &str) -> Refusal {
     let detail = concat!(
         "larder ",
         env!("CARGO_PKG_VERSION"),
-        " invalidates one absolute URL with all its variants, at once: {\"match\": {\"url\": \"http://host/path\"}, \"mode\": \"hard\"}"
+        " invalidates one absolute URL with all its variants, at once: ",
+        r#"{"match": {"url": "http://host/path"}, "mode": "hard"}"#
     );
     Refusal::new(Code::NotSupported, detail).at_member(pointer)
 }
@@ -161,7 +163,8 @@ fn refused(error: PurgeError) -> Refusal {
 ///
 /// In force for every request that begins after the answer. That nothing was stored is no error: `matched` is 0 then, and
 /// `hint` may say what was meant.
-#[utoipa::path(post, path = "/api/v1/purges", tag = "invalidation", security(("token" = [])),
+#[utoipa::path(post, path = "/api/v1/purges", tag = "invalidation", operation_id = "create_purge",
+    security(("token" = [])),
     request_body(content = PurgeRequest, example = json!(
         {"match": {"url": "http://www.example.test/a?b=1"}, "mode": "hard", "reason": "deploy 42"}
     )), responses((status = 200, description = "Done", body = Purge), Changing)
@@ -199,7 +202,8 @@ pub(crate) async fn create(
 }
 
 /// The latest invalidations
-#[utoipa::path(get, path = "/api/v1/purges", tag = "invalidation", security(("token" = [])), params(Page), responses(
+#[utoipa::path(get, path = "/api/v1/purges", tag = "invalidation", operation_id = "list_purges",
+    security(("token" = [])), params(Page), responses(
     (status = 200, description = "Newest first", body = Purges), Guarded,
 ))]
 pub(crate) async fn list(
@@ -212,7 +216,8 @@ pub(crate) async fn list(
 }
 
 /// One invalidation
-#[utoipa::path(get, path = "/api/v1/purges/{id}", tag = "invalidation", security(("token" = [])),
+#[utoipa::path(get, path = "/api/v1/purges/{id}", tag = "invalidation", operation_id = "get_purge",
+    security(("token" = [])),
     params(("id" = String, Path, description = "From the answer to its request")), responses(
     (status = 200, description = "What it did", body = Purge),
     (status = 404, description = "Not kept", body = Problem, content_type = "application/problem+json"),

@@ -73,7 +73,8 @@ impl TryFrom<Reset> for Scope {
 }
 
 /// Every figure since the last reset
-#[utoipa::path(get, path = "/api/v1/stats", tag = "statistics", security(("token" = [])), responses(
+#[utoipa::path(get, path = "/api/v1/stats", tag = "statistics", operation_id = "get_stats",
+    security(("token" = [])), responses(
     (status = 200, description = "Read at one moment", body = Stats), Guarded,
 ))]
 pub(crate) async fn stats(State(app): State<App>) -> Json<Stats> {
@@ -84,7 +85,8 @@ pub(crate) async fn stats(State(app): State<App>) -> Json<Stats> {
 ///
 /// Answers with the figures as they were at that moment, so that none is lost between reading and resetting. Gauges and
 /// `/metrics` are not touched.
-#[utoipa::path(post, path = "/api/v1/stats/reset", tag = "statistics", security(("token" = [])),
+#[utoipa::path(post, path = "/api/v1/stats/reset", tag = "statistics", operation_id = "reset_stats",
+    security(("token" = [])),
     request_body(content = Reset, example = json!({"scope": "vhost", "name": "www"})), responses(
     (status = 200, description = "As they were", body = Stats),
     (status = 404, description = "No such vhost or origin", body = Problem, content_type = "application/problem+json"),
@@ -102,7 +104,8 @@ pub(crate) async fn reset(State(app): State<App>, body: Bytes) -> Result<Json<St
 }
 
 /// Figures of all vhosts
-#[utoipa::path(get, path = "/api/v1/vhosts", tag = "statistics", security(("token" = [])), responses(
+#[utoipa::path(get, path = "/api/v1/vhosts", tag = "statistics", operation_id = "list_vhosts",
+    security(("token" = [])), responses(
     (status = 200, description = "In the order of the configuration", body = Vhosts), Guarded,
 ))]
 pub(crate) async fn vhosts(State(app): State<App>) -> Json<Vhosts> {
@@ -115,7 +118,8 @@ pub(crate) async fn vhosts(State(app): State<App>) -> Json<Vhosts> {
 }
 
 /// Figures of one vhost
-#[utoipa::path(get, path = "/api/v1/vhosts/{name}", tag = "statistics", security(("token" = [])),
+#[utoipa::path(get, path = "/api/v1/vhosts/{name}", tag = "statistics", operation_id = "get_vhost",
+    security(("token" = [])),
     params(("name" = String, Path, description = "As configured, or `_unknown`")), responses(
     (status = 200, description = "Its row", body = VhostStats),
     (status = 404, description = "No such vhost", body = Problem, content_type = "application/problem+json"),
@@ -136,7 +140,8 @@ pub(crate) async fn vhost(
 }
 
 /// Figures of all origin servers
-#[utoipa::path(get, path = "/api/v1/origins", tag = "statistics", security(("token" = [])), responses(
+#[utoipa::path(get, path = "/api/v1/origins", tag = "statistics", operation_id = "list_origins",
+    security(("token" = [])), responses(
     (status = 200, description = "In the order of the configuration", body = Origins), Guarded,
 ))]
 pub(crate) async fn origins(State(app): State<App>) -> Json<Origins> {
@@ -149,7 +154,8 @@ pub(crate) async fn origins(State(app): State<App>) -> Json<Origins> {
 }
 
 /// Figures of the cache zone
-#[utoipa::path(get, path = "/api/v1/cache", tag = "statistics", security(("token" = [])), responses(
+#[utoipa::path(get, path = "/api/v1/cache", tag = "statistics", operation_id = "get_cache",
+    security(("token" = [])), responses(
     (status = 200, description = "Counters and gauges", body = CacheStats), Guarded,
 ))]
 pub(crate) async fn cache(State(app): State<App>) -> Json<CacheStats> {
@@ -159,7 +165,8 @@ pub(crate) async fn cache(State(app): State<App>) -> Json<CacheStats> {
 /// Every figure since the start, for Prometheus
 ///
 /// The names are in docs/metrics.md. A reset does not touch them.
-#[utoipa::path(get, path = "/metrics", tag = "statistics", security(("token" = [])), responses(
+#[utoipa::path(get, path = "/metrics", tag = "statistics", operation_id = "get_metrics",
+    security(("token" = [])), responses(
     (status = 200, description = "Text format 0.0.4", body = String, content_type = "text/plain"), Guarded,
 ))]
 pub(crate) async fn metrics(State(app): State<App>) -> Response {

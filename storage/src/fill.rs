@@ -321,6 +321,3 @@ impl<H, V> State<H, V> {
         wakes
     }
 }
-
-#[cfg(test)]
-mod tests;

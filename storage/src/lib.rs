@@ -13,6 +13,8 @@ mod fill;
 mod object;
 mod record;
 mod store;
+#[cfg(test)]
+mod tests;
 mod tier;
 mod usage;
 mod weight;

@@ -329,6 +329,3 @@ fn join_one_of<H: Head, V: VaryRule>(
             .map(|(fill, slot)| Reader::new(Arc::clone(fill), slot, Owner::Other))
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -84,7 +84,7 @@ impl Resolver {
     pub(super) async fn connect(&self, deadline: Instant) -> Result<TcpStream, FetchError> {
         let addresses = timeout_at(deadline, self.addresses())
             .await
-            .map_err(|_| FetchError::new(FailureKind::Resolve))??;
+            .map_err(|_| FetchError::new(FailureKind::ConnectTimeout))??;
         let mut failure = FetchError::new(FailureKind::Resolve);
         for (tried, address) in addresses.iter().enumerate() {
             // A black hole must leave the others their share of the time.

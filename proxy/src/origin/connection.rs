@@ -19,8 +19,8 @@ use super::gate::{Gate, Permit};
 use super::meter::{Meter, Metered};
 use super::request_body::RequestBody;
 
-/// hyper's read buffer: bounds the head of an answer, and the chunks its body comes in. The number of fields is bounded by
-/// hyper's default of 100, which it parses on the stack.
+/// The head of an answer, its trailers, and (roughly, since hyper may fill a buffer that it got larger) what is read at once. The
+/// number of fields is bounded by hyper's default of 100, which it parses on the stack.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// How long an exchange that is over may take to show whether its connection is clean. Its driver needs one poll for that; a second
@@ -61,7 +61,11 @@ impl Connection {
             stream,
             meter: Arc::clone(&meter),
         });
-        let (sender, connection) = http1::Builder::new().max_buf_size(HEAD_BYTES_MAX).handshake(io).await?;
+        let (sender, connection) = http1::Builder::new()
+            .max_buf_size(HEAD_BYTES_MAX)
+            .max_header_size(HEAD_BYTES_MAX)
+            .handshake(io)
+            .await?;
         let link = Arc::new(Link {
             parked: Mutex::new(None),
             ended: AtomicBool::new(false),
@@ -79,6 +83,7 @@ impl Connection {
     /// Marks it as in use again, and says whether it is worth trying.
     pub(super) fn wake(&self, idle_max: Duration) -> bool {
         let since = self.link.parked.lock().take().map(|(_, since)| since);
+        self.meter.suspect();
         let young = since.is_none_or(|since| since.elapsed() < idle_max);
         young && self.sender.is_ready() && !self.link.ended.load(SeqCst)
     }

@@ -198,3 +198,23 @@ impl From<FailureKind> for FetchError {
         Self::new(kind)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_place_its_name_and_a_status() {
+        for (index, kind) in FailureKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, index);
+            assert_eq!(
+                FailureKind::ALL
+                    .iter()
+                    .filter(|other| other.name() == kind.name())
+                    .count(),
+                1
+            );
+            assert!(matches!(kind.status(), 400 | 502..=504));
+        }
+    }
+}

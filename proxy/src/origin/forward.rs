@@ -9,6 +9,9 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::hop_by_hop;
 
+#[cfg(test)]
+mod tests;
+
 /// What the front knows of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct ForwardContext<'a> {

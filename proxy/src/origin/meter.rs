@@ -1,14 +1,17 @@
-//! What crosses an origin's socket: bytes each way, and since when it takes no more. hyper reports neither, and both the retry rule
-//! ("no byte of an answer came") and the deadline of a stuck upload need them.
+//! What crosses an origin's socket: bytes each way, since when it takes no more, and whether anything lies in it when a request is about
+//! to be written. hyper reports none of this. The retry rule ("no byte of an answer came") needs the first, the deadline of a stuck
+//! upload the second, and the third is what keeps stray bytes from answering the next request.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
@@ -20,6 +23,8 @@ pub(super) struct Meter {
     /// Microseconds since `birth` plus one at which a write first found the socket full; 0 while it takes bytes.
     blocked: AtomicU64,
     changed: Notify,
+    /// Set when an idle connection is taken, until the first byte of the request is written.
+    suspicious: AtomicBool,
 }
 
 impl Meter {
@@ -30,6 +35,7 @@ impl Meter {
             birth: Instant::now(),
             blocked: AtomicU64::new(0),
             changed: Notify::new(),
+            suspicious: AtomicBool::new(false),
         }
     }
 
@@ -39,6 +45,11 @@ impl Meter {
 
     pub(super) fn sent(&self) -> u64 {
         self.sent.load(Relaxed)
+    }
+
+    /// From now on until something is written, "nothing to read" is asked of the system and not of the runtime.
+    pub(super) fn suspect(&self) {
+        self.suspicious.store(true, SeqCst);
     }
 
     /// Ends when the peer has taken nothing for `limit` although something waits to be written.
@@ -60,6 +71,7 @@ impl Meter {
         match result {
             Poll::Ready(Ok(taken)) => {
                 self.blocked.store(0, Relaxed);
+                self.suspicious.store(false, SeqCst);
                 self.sent.fetch_add(count(taken) as u64, Relaxed);
             }
             Poll::Ready(Err(_)) => self.blocked.store(0, Relaxed),
@@ -75,15 +87,39 @@ impl Meter {
 
 /// A stream that keeps its meter.
 #[derive(Debug)]
-pub(super) struct Metered<S> {
-    pub(super) stream: S,
+pub(super) struct Metered {
+    pub(super) stream: TcpStream,
     pub(super) meter: Arc<Meter>,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl Metered {
+    /// tokio answers "pending" from what the last epoll told, which may be older than bytes or a close that wait in the socket. hyper
+    /// looks for those before it writes a request, so it must be told the truth: else the stray bytes would be taken for the answer,
+    /// and a POST would go out on a connection that is known to be closed.
+    fn look_again(&self, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let mut found = [0; 512];
+        let room = found.len().min(buf.remaining());
+        let Some(target) = found.get_mut(..room) else {
+            return Poll::Pending;
+        };
+        match recv(&self.stream, &mut *target, RecvFlags::DONTWAIT) {
+            Ok((count, _)) => {
+                buf.put_slice(target.get(..count).unwrap_or_default());
+                Poll::Ready(Ok(()))
+            }
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error.into())),
+        }
+    }
+}
+
+impl AsyncRead for Metered {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let result = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let mut result = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if result.is_pending() && self.meter.suspicious.load(SeqCst) {
+            result = self.look_again(buf);
+        }
         self.meter
             .received
             .fetch_add((buf.filled().len() - before) as u64, Relaxed);
@@ -91,7 +127,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl AsyncWrite for Metered {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.meter.note_write(&result, |taken| *taken);

@@ -38,7 +38,7 @@ impl Observe for Counting {
     }
 
     fn failure(&self, kind: FailureKind) {
-        self.counters.failure(self.worker, kind as usize);
+        self.counters.failure(self.worker, kind);
     }
 
     fn response(&self, status: u16, latency_us: u64) {

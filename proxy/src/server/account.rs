@@ -5,9 +5,6 @@ use crate::access_log::Entry;
 use crate::engine::Route;
 use crate::traffic::Ending;
 
-/// The row of requests that no configured vhost answers.
-pub(super) const UNKNOWN: &str = "_unknown";
-
 pub(super) fn account(worker: &Worker, route: Option<&Route>, entry: &Entry<'_>) {
     let ending = Ending {
         status: entry.status,

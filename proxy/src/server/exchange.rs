@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use http::{HeaderValue, Method, StatusCode, header};
 
-use super::account::{UNKNOWN, account};
+use super::account::account;
 use super::client_side::{ClientSide, client_side};
 use super::connection::{Connection, Continue};
 use super::deliver::{Delivered, Manner, Output};
@@ -24,6 +24,7 @@ use crate::http1::response::PageBody;
 use crate::http1::{self, Reject, Version};
 use crate::origin::{OriginTunnel, RequestBody};
 use crate::outcome::Outcome;
+use crate::traffic::UNKNOWN;
 
 /// A request on its way out of the fast path.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ pub(super) async fn run(connection: &mut Connection, start: Box<Start>) -> Resul
     let worker = Arc::clone(&connection.worker);
     let request = Arc::new(request);
     let counters = route.as_ref().map_or_else(|| worker.shared().traffic.unknown(), |r| Arc::clone(&r.vhost.counters));
-    let _in_flight = counters.enter(worker.id);
+    let _in_flight = counters.enter();
     connection.stream.deadline.clear();
     let mut talk = Talk::new(Arc::clone(&request), framing, persistent);
     let result = match task {
@@ -246,7 +247,7 @@ impl Talk {
         reject: Reject,
         worker: &Worker,
     ) -> Result<Continue, ClientGone> {
-        worker.shared().traffic.connections().malformed(reject.reason as usize);
+        worker.shared().traffic.connections().malformed(reject.reason);
         let page = http1::response::reject_page(reject, PageBody::Sent, SystemTime::now());
         self.status = reject.status;
         output.write_all(&[&page]).await?;

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use larder_semantics::preconditions::not_modified;
 
-use super::account::{UNKNOWN, account};
+use super::account::account;
 use super::buffers::{Buffers, Scratch};
 use super::connection::{Connection, Continue};
 use super::exchange::{Start, Task};
@@ -22,6 +22,7 @@ use crate::engine::{
 use crate::http1::response::{PageBody, ResponseFraming, reject_page};
 use crate::http1::{self, FieldSlots, Reject, RequestHead, Target as RequestTarget, Version};
 use crate::outcome::{CacheStatus, Outcome};
+use crate::traffic::UNKNOWN;
 
 /// A body up to this size is copied behind its head, so that pipelined answers leave in one write; a larger one is handed to
 /// the kernel from where it lies.
@@ -156,7 +157,7 @@ fn send(
 }
 
 fn refuse(connection: &Connection, reject: Reject, scratch: &mut Scratch, now: Moment) -> Next {
-    connection.worker.shared().traffic.connections().malformed(reject.reason as usize);
+    connection.worker.shared().traffic.connections().malformed(reject.reason);
     let page = reject_page(reject, PageBody::Sent, SystemTime::now());
     scratch.output.extend_from_slice(&page);
     let entry = Entry {

@@ -193,87 +193,94 @@ async fn b92_a_full_tier_never_shortens_a_body() {
     assert_eq!((usage.inserted, usage.used), (0, 0), "{usage:?}");
 }
 
-#[test]
-fn b68_nothing_older_than_the_last_purge_is_found() {
-    const ROUNDS: u64 = 3000;
-    let store = store(64 * MIB);
-    // What the origin has, and what the last completed purge has left behind it.
-    let (version, floor) = (AtomicU64::new(1), AtomicU64::new(1));
-    let rules = [None, Some(Fields(vec![0]))];
-    std::thread::scope(|scope| {
-        let filler = |seed: u64| {
-            let (store, version, floor, rules) = (&store, &version, &floor, &rules);
-            move || {
-                let mut dice = Dice(seed);
-                while version.load(Ordering::SeqCst) < ROUNDS {
-                    let least = floor.load(Ordering::SeqCst);
-                    let fields = [LANGUAGES[dice.roll(2) as usize]];
-                    let request = Request(&fields);
-                    if let Lookup::Found(object) = store.get(b"a", request.variant()) {
-                        assert!(object.head.0 >= least, "{} came back after {least}", object.head.0);
-                    }
-                    let least = floor.load(Ordering::SeqCst);
-                    match store.begin(
-                        b"a",
-                        [Join::Any, Join::Never][dice.roll(2) as usize],
-                        None,
-                        request.variant(),
-                    ) {
-                        Begin::Lead(leader, _reader) => {
-                            let head = version.load(Ordering::SeqCst);
-                            let vary = rules[dice.roll(2) as usize]
-                                .as_ref()
-                                .and_then(|rule| request.vary(rule));
-                            let offer = Offer {
-                                expected_len: None,
-                                keep: Keep::Store,
-                                vary,
-                            };
-                            let mut filling = leader.head(Arc::new(Number(head)), offer);
-                            let _ = now(filling.push(Bytes::from_static(b"body")));
-                            let _ = filling.finish();
-                        }
-                        Begin::Join(mut reader) => {
-                            if let Some(Ok(head)) = now(reader.head(request.variant())) {
-                                assert!(head.0 >= least, "{} was joined after {least}", head.0);
-                            }
-                        }
-                        Begin::Found(object) => {
-                            assert!(object.head.0 >= least, "{} came back after {least}", object.head.0);
-                        }
-                    }
-                }
-            }
-        };
-        let fillers: Vec<_> = [11, 22, 33]
-            .map(filler)
-            .into_iter()
-            .map(|filler| scope.spawn(filler))
-            .collect();
-        for round in 2..=ROUNDS {
-            version.store(round, Ordering::SeqCst);
-            if round % 100 == 0 {
-                store.clear();
+/// One key whose content is a version, which only ever goes up.
+struct Versions {
+    store: TestStore,
+    /// What the origin has.
+    current: AtomicU64,
+    /// What the last completed purge has left behind it.
+    floor: AtomicU64,
+}
+
+impl Versions {
+    const LAST: u64 = 3000;
+
+    fn purge_all_along(&self) {
+        for version in 2..=Self::LAST {
+            self.current.store(version, Ordering::SeqCst);
+            if version % 100 == 0 {
+                self.store.clear();
             } else {
-                store.purge(b"a");
+                self.store.purge(b"a");
             }
-            floor.store(round, Ordering::SeqCst);
+            self.floor.store(version, Ordering::SeqCst);
             std::thread::yield_now();
         }
-        for filler in fillers {
-            filler.join().expect("old content came back");
+    }
+
+    fn ask_all_along(&self, mut dice: Dice) {
+        while self.current.load(Ordering::SeqCst) < Self::LAST {
+            let fields = [LANGUAGES[dice.roll(2) as usize]];
+            let request = Request(&fields);
+            let floor = self.floor.load(Ordering::SeqCst);
+            if let Lookup::Found(object) = self.store.get(b"a", request.variant()) {
+                assert!(object.head.0 >= floor, "{} came back after {floor}", object.head.0);
+            }
+            let floor = self.floor.load(Ordering::SeqCst);
+            let join = [Join::Any, Join::Never][dice.roll(2) as usize];
+            match self.store.begin(b"a", join, None, request.variant()) {
+                Begin::Lead(leader, _reader) => {
+                    let vary = (dice.roll(2) == 0).then(|| request.vary(&Fields(vec![0]))).flatten();
+                    self.fill(leader, vary);
+                }
+                Begin::Join(mut reader) => {
+                    if let Some(Ok(head)) = now(reader.head(request.variant())) {
+                        assert!(head.0 >= floor, "{} was joined after {floor}", head.0);
+                    }
+                }
+                Begin::Found(object) => assert!(object.head.0 >= floor, "{} came back after {floor}", object.head.0),
+            }
+        }
+    }
+
+    fn fill(&self, leader: TestLeader, vary: Option<(Fields, Vec<u8>)>) {
+        let head = self.current.load(Ordering::SeqCst);
+        let offer = Offer {
+            expected_len: None,
+            keep: Keep::Store,
+            vary,
+        };
+        let mut filling = leader.head(Arc::new(Number(head)), offer);
+        let _ = now(filling.push(Bytes::from_static(b"body")));
+        let _ = filling.finish();
+    }
+}
+
+#[test]
+fn b68_nothing_older_than_the_last_purge_is_found() {
+    let versions = Versions {
+        store: store(64 * MIB),
+        current: AtomicU64::new(1),
+        floor: AtomicU64::new(1),
+    };
+    std::thread::scope(|scope| {
+        let asking = [11, 22, 33].map(|seed| {
+            let versions = &versions;
+            scope.spawn(move || versions.ask_all_along(Dice(seed)))
+        });
+        versions.purge_all_along();
+        for thread in asking {
+            thread.join().expect("old content came back");
         }
     });
-    store.clear();
-    let usage = store.usage();
-    assert_eq!(
-        (
-            usage.used,
-            usage.objects,
-            usage.variants,
-            usage.fills_active,
-            usage.fill_bytes
-        ),
-        (0, 0, 0, 0, 0)
+    versions.store.clear();
+    let usage = versions.store.usage();
+    let left = (
+        usage.used,
+        usage.objects,
+        usage.variants,
+        usage.fills_active,
+        usage.fill_bytes,
     );
+    assert_eq!(left, (0, 0, 0, 0, 0));
 }

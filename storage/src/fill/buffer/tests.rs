@@ -53,6 +53,20 @@ proptest! {
     }
 
     #[test]
+    fn only_what_was_published_is_seen(sizes in piece_sizes(), shown in 0..40usize) {
+        let mut buffer = Buffer::default();
+        let mut visible = 0;
+        for (i, &size) in sizes.iter().enumerate() {
+            buffer.push_copy(bytes(buffer.len(), size));
+            if i < shown {
+                buffer.publish();
+                visible = buffer.len();
+            }
+        }
+        prop_assert_eq!(read_all(&buffer, 0).len() as u64, visible);
+    }
+
+    #[test]
     fn what_is_passed_on_can_be_dropped_behind_the_reader(sizes in piece_sizes()) {
         let mut buffer = Buffer::default();
         let mut pos = 0;

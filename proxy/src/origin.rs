@@ -1,6 +1,6 @@
-//! Origin servers: connections, their pool and its limits, one exchange with its deadlines, the one safe retry, and the fields that a
-//! request or an answer may carry across. It refuses to know what a cache is: it never decides whether an answer may be stored,
-//! only whether its framing could be trusted.
+//! Origin servers: connections, their pool and its limits, one exchange with its deadlines, the one safe retry, and the
+//! fields that a request or an answer may carry across. It refuses to know what a cache is: it never decides whether an
+//! answer may be stored, only whether its framing could be trusted.
 
 mod connect;
 mod connection;

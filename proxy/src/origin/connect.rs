@@ -11,8 +11,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::failure::{FailureKind, FetchError};
 
-/// How long a look-up is believed. The system's resolver tells no TTL; this is short enough for a moved backend, and long enough that
-/// a busy pool does not live in the resolver.
+/// How long a look-up is believed. The system's resolver tells no TTL; this is short enough for a moved backend, and
+/// long enough that a busy pool does not live in the resolver.
 const BELIEVED: Duration = Duration::from_secs(5);
 /// How long a failed look-up is not repeated.
 const FAILED: Duration = Duration::from_secs(1);
@@ -49,8 +49,8 @@ impl Resolver {
         }
         let mut known = Arc::clone(&self.known).lock_owned().await;
         if known.until.is_none_or(|until| until <= Instant::now()) {
-            // A task of its own, which holds the lock: a look-up can't be cancelled, so those who give up on one must not
-            // start a second beside it and use up the runtime's blocking threads.
+            // A task of its own, which holds the lock: a look-up can't be cancelled, so those who give up on one must
+            // not start a second beside it and use up the runtime's blocking threads.
             let address = self.address.clone();
             let look_up = tokio::spawn(async move {
                 let found = lookup_host(address)

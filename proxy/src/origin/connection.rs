@@ -19,12 +19,12 @@ use super::gate::{Gate, Permit};
 use super::meter::{Meter, Metered};
 use super::request_body::RequestBody;
 
-/// The head of an answer, its trailers, and (roughly, since hyper may fill a buffer that it got larger) what is read at once. The
-/// number of fields is bounded by hyper's default of 100, which it parses on the stack.
+/// The head of an answer, its trailers, and (roughly, since hyper may fill a buffer that it got larger) what is read at
+/// once. The number of fields is bounded by hyper's default of 100, which it parses on the stack.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// How long an exchange that is over may take to show whether its connection is clean. Its driver needs one poll for that; a second
-/// allows for one on a busy worker.
+/// How long an exchange that is over may take to show whether its connection is clean. Its driver needs one poll for
+/// that; a second allows for one on a busy worker.
 const SETTLE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -93,8 +93,8 @@ impl Connection {
         self.permit.take()
     }
 
-    /// Back to the pool once hyper has found nothing behind the answer. Bytes behind it, or a close, end it here: they must never meet
-    /// the next request.
+    /// Back to the pool once hyper has found nothing behind the answer. Bytes behind it, or a close, end it here: they
+    /// must never meet the next request.
     pub(super) fn settle(mut self, gate: Arc<Gate<Self>>, worker: usize) {
         match self.sender.poll_ready(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => self.park(&gate, worker),
@@ -113,7 +113,8 @@ impl Connection {
         let link = Arc::clone(&self.link);
         *link.parked.lock() = Some((worker, Instant::now()));
         gate.park(worker, self);
-        // The driver may have ended on another worker between the last look and the parking, and found nothing to remove.
+        // The driver may have ended on another worker between the last look and the parking, and found nothing to
+        // remove.
         if link.ended.load(SeqCst) {
             drop(link.unshelve(gate, worker));
         }
@@ -148,8 +149,8 @@ impl Link {
     }
 }
 
-/// Drives one socket until either side closes it, or it has lain idle too long. The timer is armed once per idle period of the whole
-/// connection, not per request: what it finds in use, it looks at again later.
+/// Drives one socket until either side closes it, or it has lain idle too long. The timer is armed once per idle period
+/// of the whole connection, not per request: what it finds in use, it looks at again later.
 async fn drive(connection: impl Future<Output = Result<(), hyper::Error>>, link: Arc<Link>, terms: Terms) {
     let mut connection = pin!(connection);
     let mut timer = pin!(sleep(terms.idle_max));
@@ -164,7 +165,8 @@ async fn drive(connection: impl Future<Output = Result<(), hyper::Error>>, link:
         }
     };
     if let Err(error) = result {
-        // hyper has no predicate for its "unexpected message": it is what is neither a cut nor caused by something below.
+        // hyper has no predicate for its "unexpected message": it is what is neither a cut nor caused by something
+        // below.
         if error.source().is_none() && !error.is_incomplete_message() {
             terms.stray.fetch_add(1, Relaxed);
         }

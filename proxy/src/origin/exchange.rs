@@ -83,8 +83,8 @@ fn spare(request: &Request<RequestBody>) -> Option<Box<Request<RequestBody>>> {
     Some(Box::new(copy))
 }
 
-/// `reused`: the origin may have closed the connection while the request was on its way, which is nobody's fault and the only
-/// failure that is worth a second try.
+/// `reused`: the origin may have closed the connection while the request was on its way, which is nobody's fault and
+/// the only failure that is worth a second try.
 pub(super) async fn exchange(
     connection: &mut Connection,
     reused: bool,
@@ -164,8 +164,8 @@ impl Limits {
         self.total.is_some_and(|total| total <= Instant::now())
     }
 
-    /// While the body goes out only a socket that takes nothing counts: how fast the client sends is the front's matter. From then
-    /// on the head has `first_byte`, whether the connection is new or not.
+    /// While the body goes out only a socket that takes nothing counts: how fast the client sends is the front's
+    /// matter. From then on the head has `first_byte`, whether the connection is new or not.
     async fn exceeded(&self, upload: &Upload, meter: &Meter) -> FailureKind {
         tokio::select! {
             () = upload.over() => {}

@@ -125,8 +125,8 @@ impl FailureKind {
         }
     }
 
-    /// The origin was not reached, or gave no answer in time: what `stale.if_unreachable` is about (RFC 9111 section 4.2.4). An
-    /// answer that came and was bad is an error like a 5xx, which `stale.if_error` is about.
+    /// The origin was not reached, or gave no answer in time: what `stale.if_unreachable` is about (RFC 9111 section
+    /// 4.2.4). An answer that came and was bad is an error like a 5xx, which `stale.if_error` is about.
     #[must_use]
     pub const fn is_unreachable(self) -> bool {
         matches!(

@@ -1,5 +1,6 @@
-//! The fields that cross from a client's request to the origin's, and from the origin's answer to the client's: connection fields go,
-//! what clients could use to impersonate a proxy is overwritten, and the proxy's own fields are added last.
+//! The fields that cross from a client's request to the origin's, and from the origin's answer to the client's:
+//! connection fields go, what clients could use to impersonate a proxy is overwritten, and the proxy's own fields are
+//! added last.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -32,8 +33,8 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// Requests that origins believe about themselves: where they came from, and what they really ask for. None is part of a cache key, so
-/// from a client they could poison it. `x-forwarded-` is matched as a prefix.
+/// Requests that origins believe about themselves: where they came from, and what they really ask for. None is part of
+/// a cache key, so from a client they could poison it. `x-forwarded-` is matched as a prefix.
 const IMPERSONATING: [&str; 12] = [
     "forwarded",
     "x-real-ip",
@@ -49,8 +50,8 @@ const IMPERSONATING: [&str; 12] = [
     "x-method-override",
 ];
 
-/// The fields for the origin. Framing is not among them: the pool sets it from the body. Nor is `Upgrade`, which the caller adds back
-/// (with `Connection: upgrade`) for a protocol that may be switched to.
+/// The fields for the origin. Framing is not among them: the pool sets it from the body. Nor is `Upgrade`, which the
+/// caller adds back (with `Connection: upgrade`) for a protocol that may be switched to.
 #[must_use]
 pub fn request_headers(client: &HeaderMap, context: &ForwardContext<'_>) -> HeaderMap {
     let mut headers = client.clone();
@@ -105,7 +106,8 @@ pub fn via_count(headers: &HeaderMap, received_by: &str) -> usize {
         .count()
 }
 
-/// Fields that only a trusted peer may set. Names with `_` are what CGI and its heirs can't tell from `-`, so those go from everybody.
+/// Fields that only a trusted peer may set. Names with `_` are what CGI and its heirs can't tell from `-`, so those go
+/// from everybody.
 fn is_guarded(name: &HeaderName, trusted: bool) -> bool {
     let name = name.as_str();
     let dashed;

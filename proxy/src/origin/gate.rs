@@ -1,9 +1,10 @@
-//! The limit on connections over all workers: who may open one, what lies idle, and who waits. It knows nothing of HTTP; `T` is a
-//! connection that owns its [`Permit`].
+//! The limit on connections over all workers: who may open one, what lies idle, and who waits. It knows nothing of
+//! HTTP; `T` is a connection that owns its [`Permit`].
 //!
-//! A permit lives as long as its connection, idle ones included, so the limit holds for the origin's sockets. Neither deadlock nor
-//! starvation can come of that: under the one lock, something becomes idle only if nobody waits, and nobody waits while something
-//! is idle on *any* worker's shelf. Whoever gives a connection or a permit back hands it to the one who has waited longest.
+//! A permit lives as long as its connection, idle ones included, so the limit holds for the origin's sockets. Neither
+//! deadlock nor starvation can come of that: under the one lock, something becomes idle only if nobody waits, and
+//! nobody waits while something is idle on *any* worker's shelf. Whoever gives a connection or a permit back hands it
+//! to the one who has waited longest.
 //!
 //! Lock order is state, then a shelf. A `T` is never dropped under either, since its permit takes the state lock.
 
@@ -110,7 +111,8 @@ impl<T> Gate<T> {
         receiver.await.map_err(|_| Full)
     }
 
-    /// Gives an idle connection to whoever waits longest, or lays it on the worker's shelf. Where that is full, its oldest goes.
+    /// Gives an idle connection to whoever waits longest, or lays it on the worker's shelf. Where that is full, its
+    /// oldest goes.
     pub(super) fn park(&self, worker: usize, mut idle: T) {
         loop {
             let mut state = self.state.lock();

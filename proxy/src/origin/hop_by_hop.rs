@@ -19,8 +19,8 @@ const FIELDS: [&str; 12] = [
     "http2-settings",
 ];
 
-/// Meant for everyone on the way (RFC 9110 section 7.6.1: never appropriate as a connection option). Without this list a client could
-/// strip what an origin decides by, and an origin's slip could make a private answer storable.
+/// Meant for everyone on the way (RFC 9110 section 7.6.1: never appropriate as a connection option). Without this list
+/// a client could strip what an origin decides by, and an origin's slip could make a private answer storable.
 const END_TO_END: [&str; 31] = [
     "age",
     "authorization",

@@ -1,6 +1,7 @@
-//! What crosses an origin's socket: bytes each way, since when it takes no more, and whether anything lies in it when a request is about
-//! to be written. hyper reports none of this. The retry rule ("no byte of an answer came") needs the first, the deadline of a stuck
-//! upload the second, and the third is what keeps stray bytes from answering the next request.
+//! What crosses an origin's socket: bytes each way, since when it takes no more, and whether anything lies in it when a
+//! request is about to be written. hyper reports none of this. The retry rule ("no byte of an answer came") needs the
+//! first, the deadline of a stuck upload the second, and the third is what keeps stray bytes from answering the next
+//! request.
 
 use std::io;
 use std::pin::Pin;
@@ -93,9 +94,9 @@ pub(super) struct Metered {
 }
 
 impl Metered {
-    /// tokio answers "pending" from what the last epoll told, which may be older than bytes or a close that wait in the socket. hyper
-    /// looks for those before it writes a request, so it must be told the truth: else the stray bytes would be taken for the answer,
-    /// and a POST would go out on a connection that is known to be closed.
+    /// tokio answers "pending" from what the last epoll told, which may be older than bytes or a close that wait in the
+    /// socket. hyper looks for those before it writes a request, so it must be told the truth: else the stray bytes
+    /// would be taken for the answer, and a POST would go out on a connection that is known to be closed.
     fn look_again(&self, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut found = [0; 512];
         let room = found.len().min(buf.remaining());

@@ -1,4 +1,5 @@
-//! Sends a request to an upstream: takes or opens a connection, exchanges, retries once where that is safe, judges the answer.
+//! Sends a request to an upstream: takes or opens a connection, exchanges, retries once where that is safe, judges the
+//! answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,8 +53,8 @@ impl Pool {
 
     /// Sends the request and gives the final answer's head; its body follows through [`OriginBody::chunk`].
     ///
-    /// The fields must be those to send ([`super::forward::request_headers`]); framing is set here, from the body. Interim
-    /// answers other than 100 go to `interim`, or nowhere. Dropping the future closes the connection.
+    /// The fields must be those to send ([`super::forward::request_headers`]); framing is set here, from the body.
+    /// Interim answers other than 100 go to `interim`, or nowhere. Dropping the future closes the connection.
     pub async fn send(
         &self,
         upstream: &Arc<Upstream>,
@@ -252,7 +253,8 @@ impl Call<'_> {
     }
 }
 
-/// The request as it goes out: origin form, HTTP/1.1 (hyper panics at other versions), and one framing that is the body's own.
+/// The request as it goes out: origin form, HTTP/1.1 (hyper panics at other versions), and one framing that is the
+/// body's own.
 fn outgoing(request: Request<RequestBody>) -> Request<RequestBody> {
     let (mut head, body) = request.into_parts();
     head.version = Version::HTTP_11;

@@ -1,4 +1,5 @@
-//! The body of a request on its way to an origin: nothing, or a bounded channel that ends cleanly only where its sender says so.
+//! The body of a request on its way to an origin: nothing, or a bounded channel that ends cleanly only where its sender
+//! says so.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -152,9 +152,9 @@ impl OriginBody {
         body
     }
 
-    /// The next piece, never empty; `None` at a clean end, and an error again and again where it was not clean. The time
-    /// between two calls counts against the total only, so that a slow client is not taken for a slow origin. Trailers are
-    /// parsed and dropped. Cancel safe.
+    /// The next piece, never empty; `None` at a clean end, and an error again and again where it was not clean. The
+    /// time between two calls counts against the total only, so that a slow client is not taken for a slow origin.
+    /// Trailers are parsed and dropped. Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         if let Some(kind) = self.failed {
             return Err(kind.into());

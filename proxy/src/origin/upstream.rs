@@ -12,7 +12,8 @@ use super::failure::{FailureKind, FetchError};
 use super::gate::{Gate, Permit};
 use crate::config::{self, UpstreamTimeouts};
 
-/// How long an unused connection is kept: below the idle timeout of common origins (nginx 75 s), so that we close first.
+/// How long an unused connection is kept: below the idle timeout of common origins (nginx 75 s), so that we close
+/// first.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// Shared by all workers. Dropped by a reload, it closes its idle connections; those in use end with their answers.

@@ -1,5 +1,6 @@
-//! Judges the head of an answer after hyper has parsed it. hyper is a library and lenient where a proxy must not be: it takes
-//! Transfer-Encoding with Content-Length, any coding as long as chunked is last, 304 to anything, and 101 unasked.
+//! Judges the head of an answer after hyper has parsed it. hyper is a library and lenient where a proxy must not be: it
+//! takes Transfer-Encoding with Content-Length, any coding as long as chunked is last, 304 to anything, and 101
+//! unasked.
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::response::Parts;
@@ -49,7 +50,8 @@ pub(super) fn judge(asked: &Asked, head: &mut Parts) -> Result<Framing, FailureK
     if status == StatusCode::SWITCHING_PROTOCOLS || (asked.method == Method::CONNECT && status.is_success()) {
         return judge_switch(asked, head);
     }
-    // RFC 9110 section 15.4.5: only a conditional request can be answered so; a cache would take it for a proof of freshness.
+    // RFC 9110 section 15.4.5: only a conditional request can be answered so; a cache would take it for a proof of
+    // freshness.
     if status == StatusCode::NOT_MODIFIED && !asked.conditional {
         return Err(FailureKind::MalformedResponse);
     }
@@ -126,7 +128,8 @@ fn parse_length(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Whether the body is chunked. Any other coding is one that we did not offer (no TE is sent), and in HTTP/1.0 none exists.
+/// Whether the body is chunked. Any other coding is one that we did not offer (no TE is sent), and in HTTP/1.0 none
+/// exists.
 fn transfer_encoding(head: &Parts) -> Result<bool, FailureKind> {
     let mut lines = head.headers.get_all(header::TRANSFER_ENCODING).iter();
     let Some(line) = lines.next() else { return Ok(false) };
@@ -137,8 +140,8 @@ fn transfer_encoding(head: &Parts) -> Result<bool, FailureKind> {
     Ok(true)
 }
 
-/// RFC 9110 section 8.6: no Content-Length in 204; in 304 it would speak of another message, and origins get it wrong. RFC 9112
-/// section 6.3: next to Transfer-Encoding it is removed.
+/// RFC 9110 section 8.6: no Content-Length in 204; in 304 it would speak of another message, and origins get it wrong.
+/// RFC 9112 section 6.3: next to Transfer-Encoding it is removed.
 fn normalise_length(headers: &mut HeaderMap, status: StatusCode, length: Length, chunked: bool) {
     let drop_it = chunked || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     match length.value {

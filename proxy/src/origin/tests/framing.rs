@@ -95,14 +95,13 @@ async fn b57_extra_bytes_in_a_later_segment_close_the_idle_connection() {
     assert_eq!(origin.connections(), 2);
 }
 
-/// The stray bytes wait in the socket, and our task for the connection has not run since: the request must not meet them. Not even a
-/// POST is lost, since nothing of it was sent.
-#[tokio::test]
-async fn b57_extra_bytes_that_nobody_has_read_yet() {
+/// After its first answer the origin does something that our task for the connection has not had a chance to see when
+/// the next request is sent. Not even a POST is lost then, or sent twice.
+async fn unseen(then: fn(&mut std::net::TcpStream)) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (go, told) = std::sync::mpsc::channel::<()>();
-    let (tell, sent) = std::sync::mpsc::channel();
+    let (tell, done) = std::sync::mpsc::channel();
     let serving = std::thread::spawn(move || {
         let mut streams = Vec::new();
         for number in 0..2 {
@@ -116,7 +115,7 @@ async fn b57_extra_bytes_that_nobody_has_read_yet() {
             stream.write_all(ok("hello").as_bytes()).unwrap();
             if number == 0 {
                 told.recv().unwrap();
-                stream.write_all(SMUGGLED.as_bytes()).unwrap();
+                then(&mut stream);
                 tell.send(()).unwrap();
             }
             streams.push(stream);
@@ -127,10 +126,20 @@ async fn b57_extra_bytes_that_nobody_has_read_yet() {
     assert_eq!(bench.upstream.gauges().idle, 1);
     go.send(()).unwrap();
     // Blocks this thread and with it the connection's task.
-    sent.recv().unwrap();
+    done.recv().unwrap();
     assert_eq!(bench.fetch(Method::POST, "/").await, Ok((200, "hello".to_owned())));
     assert_eq!(bench.seen.retries.load(SeqCst), 1);
     serving.join().unwrap();
+}
+
+#[tokio::test]
+async fn b57_extra_bytes_that_nobody_has_read_yet() {
+    unseen(|stream| stream.write_all(SMUGGLED.as_bytes()).unwrap()).await;
+}
+
+#[tokio::test]
+async fn b108_a_close_that_nobody_has_seen_yet() {
+    unseen(|stream| stream.shutdown(std::net::Shutdown::Write).unwrap()).await;
 }
 
 #[tokio::test]

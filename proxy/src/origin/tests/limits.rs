@@ -210,10 +210,10 @@ fn cap_two_over_four_threads_starves_nobody() {
         upstream: Arc::new(Upstream::new(&capped(origin.address, 2, 64), 4)),
         ..Bench::new(&settings(origin.address))
     };
+    let finished = &AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let serving = scope.spawn(move || home.block_on(stopped));
-        let finished = &AtomicUsize::new(0);
         let threads: Vec<_> = (0..4)
             .map(|number| {
                 let worker = worker(&bench, number);

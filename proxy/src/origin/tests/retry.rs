@@ -73,7 +73,8 @@ async fn b108_with_a_body_nothing_is_sent_twice() {
     }
 }
 
-/// The origin has closed, and whether we know it yet or not, nothing is lost: not even a POST, of which nothing was sent.
+/// The origin has closed, and whether we know it yet or not, nothing is lost: not even a POST, of which nothing was
+/// sent.
 #[tokio::test]
 async fn b108_closed_while_idle() {
     for method in [Method::GET, Method::POST] {

@@ -137,11 +137,13 @@ pub enum NotStored {
     NoRoom,
     /// There is no tier to store it in.
     NoTier,
+    /// Its body ended with the connection: an origin that broke down would look the same.
+    CloseDelimited,
 }
 
 impl NotStored {
     /// How many there are: the size of an array indexed by [`Self::index`].
-    pub const COUNT: usize = 11 + Refusal::ALL.len();
+    pub const COUNT: usize = 12 + Refusal::ALL.len();
 
     #[must_use]
     pub const fn index(self) -> usize {
@@ -157,7 +159,8 @@ impl NotStored {
             Self::Superseded => 8,
             Self::NoRoom => 9,
             Self::NoTier => 10,
-            Self::Refused(refusal) => 11 + refusal as usize,
+            Self::CloseDelimited => 11,
+            Self::Refused(refusal) => 12 + refusal as usize,
         }
     }
 
@@ -175,6 +178,7 @@ impl NotStored {
             Self::Superseded => "superseded",
             Self::NoRoom => "no-room",
             Self::NoTier => "no-tier",
+            Self::CloseDelimited => "close-delimited",
             Self::Refused(refusal) => refusal.name(),
         }
     }
@@ -193,6 +197,7 @@ impl NotStored {
             Self::Superseded,
             Self::NoRoom,
             Self::NoTier,
+            Self::CloseDelimited,
         ]
         .into_iter()
         .chain(Refusal::ALL.into_iter().map(Self::Refused))

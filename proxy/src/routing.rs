@@ -6,6 +6,7 @@ mod observe;
 mod paths;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -146,6 +147,12 @@ fn upstream(settings: &config::Upstream, workers: usize, previous: Option<&Route
         .find(|known| known.settings() == settings)
         .cloned()
         .unwrap_or_else(|| Arc::new(Upstream::new(settings, workers)))
+}
+
+impl fmt::Debug for Vhost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vhost").field("name", &self.name).field("rules", &self.rules).finish_non_exhaustive()
+    }
 }
 
 impl Vhost {

@@ -10,6 +10,7 @@ mod deadline;
 mod deliver;
 mod exchange;
 pub mod listen;
+mod readiness;
 mod shared;
 mod stream;
 mod tunnel;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use larder_semantics::cache_control::{RequestDirectives, ResponseDirectives};
-use larder_semantics::{Exchange, Freshness, Refusal, Vary, judge};
+use larder_semantics::{Exchange, Freshness, Vary, judge};
 use larder_storage::{FillError, Keep, NotKept, Object, Offer};
 use tokio::sync::oneshot;
 
@@ -16,7 +16,7 @@ use super::plan::{FillMode, Leader, Selecting};
 use super::respond::CACHE_NAME;
 use crate::clock::{Moment, unix_secs};
 use crate::origin::forward::{ForwardContext, request_headers, response_headers};
-use crate::origin::{FetchError, OriginBody, OriginResponse, RequestBody};
+use crate::origin::{Delimited, FetchError, OriginBody, OriginResponse, RequestBody};
 use crate::outcome::NotStored;
 
 /// Fields of a client's own conditions: they are about what that client holds, not about what is to be stored.
@@ -97,22 +97,23 @@ impl Forwarding {
         };
         match fetched {
             Err(error) => {
+                self.count_not_stored(NotStored::OriginFailed);
                 leader.fail(FillError::new(SharedFailure { status: error.status() }));
                 // Whoever is not told has left.
                 let _ = tell.send(Fetched::Failed(error));
             }
             Ok(response) => match self.judge(&response, asked) {
                 Ok(freshness) => self.store(leader, response, freshness, tell).await,
-                Err(refusal) => {
-                    self.count_not_stored(NotStored::Refused(refusal));
+                Err(reason) => {
+                    self.count_not_stored(reason);
                     leader.retry(FillError::Lost);
-                    let _ = tell.send(Fetched::Pass(Box::new(response), NotStored::Refused(refusal)));
+                    let _ = tell.send(Fetched::Pass(Box::new(response), reason));
                 }
             },
         }
     }
 
-    fn judge(&self, response: &OriginResponse, asked: Moment) -> Result<Freshness, Refusal> {
+    fn judge(&self, response: &OriginResponse, asked: Moment) -> Result<Freshness, NotStored> {
         let response_time = unix_secs();
         let delay = i64::try_from(Moment::now().secs_since(asked)).unwrap_or(i64::MAX);
         let fields = &self.request.fields;
@@ -126,7 +127,11 @@ impl Forwarding {
             response_time,
             framing_ambiguous: response.framing_ambiguous,
         };
-        judge(&exchange, &self.route.rule.policy)
+        let freshness = judge(&exchange, &self.route.rule.policy).map_err(NotStored::Refused)?;
+        match response.delimited {
+            Delimited::Close => Err(NotStored::CloseDelimited),
+            Delimited::Bodiless | Delimited::Length(_) | Delimited::Chunked => Ok(freshness),
+        }
     }
 
     async fn store(

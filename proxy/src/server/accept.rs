@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::{SocketFlags, acceptfrom_with, sockopt};
-use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::admission::{Admission, ConnectionGuard};
+use super::readiness;
 use super::shared::Shared;
 
 /// A connection on its way to a worker.
@@ -37,7 +37,7 @@ pub(crate) async fn run(
     shared: Arc<Shared>,
     workers: Vec<UnboundedSender<Accepted>>,
 ) -> io::Result<()> {
-    let listener = AsyncFd::new(listener)?;
+    let listener = readiness::register(listener)?;
     loop {
         let ready = tokio::select! {
             ready = listener.readable() => ready,

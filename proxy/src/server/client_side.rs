@@ -1,8 +1,8 @@
 //! What comes from the client while its answer is awaited: the body of its request, or nothing but its leaving.
 
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
 use std::task::{Poll, ready};
 
 use tokio::io::ReadBuf;
@@ -58,7 +58,7 @@ pub(super) fn client_side<'a>(
     half: ReadHalf<'a>,
     deadline: &'a Deadline,
     boot: &'a Boot,
-    received: &'a Cell<u64>,
+    received: &'a AtomicU64,
 ) -> (impl Future<Output = Uploaded> + 'a, RequestBody) {
     let (sender, body) = match framing {
         Framing::None => (None, RequestBody::empty()),

@@ -1,8 +1,8 @@
 //! A request that waits for something, from its start to the line it leaves in counters and log.
 
-use std::cell::Cell;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use http::{HeaderValue, Method, StatusCode, header};
@@ -56,7 +56,7 @@ pub(super) async fn run(connection: &mut Connection, start: Box<Start>) -> Resul
     let Start { request, framing, expect_continue, persistent, route, task } = *start;
     let worker = Arc::clone(&connection.worker);
     let request = Arc::new(request);
-    let counters = route.as_ref().map_or_else(|| worker.shared().traffic.unknown(), |r| Arc::clone(&r.vhost.counters));
+    let counters = route.as_ref().map_or_else(|| worker.shared().traffic.unknown(), |route| &route.vhost.counters);
     let _in_flight = counters.enter();
     connection.stream.deadline.clear();
     let mut talk = Talk::new(Arc::clone(&request), framing, persistent);
@@ -156,15 +156,18 @@ impl Talk {
         let body_deadline = worker.deadlines.add();
         let has_body = self.framing != http1::Framing::None;
         let early = if has_body { std::mem::take(&mut connection.carry) } else { Vec::new() };
-        let (half, output) = connection.stream.socket.split();
-        let mut output = Output::new(output, &connection.stream.deadline, boot.timeouts.write);
-        let received = Cell::new(0);
-        let (side, body) = client_side(self.framing, early, half, &body_deadline, boot, &received);
-        let mut client = ClientSide { future: pin!(side), end: None };
-        let ended = self.converse(&mut output, &mut client, forwarding, body, expect_continue).await;
-        self.sent = output.sent;
-        self.body_received = received.get();
-        if let Some(Uploaded::Whole { rest }) = client.end {
+        let (ended, rest) = {
+            let (half, output) = connection.stream.socket.split();
+            let mut output = Output::new(output, &connection.stream.deadline, boot.timeouts.write);
+            let received = AtomicU64::new(0);
+            let (side, body) = client_side(self.framing, early, half, &body_deadline, boot, &received);
+            let mut client = ClientSide { future: pin!(side), end: None };
+            let ended = self.converse(&mut output, &mut client, forwarding, body, expect_continue).await;
+            self.sent = output.sent;
+            self.body_received = received.load(Ordering::Relaxed);
+            (ended, client.end)
+        };
+        if let Some(Uploaded::Whole { rest }) = rest {
             connection.carry = rest;
         }
         connection.carry_is_new = true;

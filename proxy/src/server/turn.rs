@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use larder_semantics::Fields;
 use larder_semantics::preconditions::not_modified;
 
 use super::account::account;
@@ -191,7 +192,7 @@ fn answer(
     now: Moment,
 ) -> Step {
     let shared = connection.worker.shared();
-    let Scratch { output, target, authority, key } = scratch;
+    let Scratch { target, authority, key, .. } = scratch;
     target.normalise(head.target.path_and_query());
     authority.clear();
     let scheme = http1::target::Scheme::Http;
@@ -322,7 +323,7 @@ fn serve_hit(
     if body > 0 && is_copied {
         object.body.chunks().iter().for_each(|chunk| output.extend_from_slice(chunk));
     }
-    let field = |name: HeaderName| larder_semantics::Fields::lines(head, name.as_str()).next();
+    let field = |name| head.lines(name).next();
     let entry = Entry {
         unix_ms: unix_ms(),
         client: connection.peer.ip(),
@@ -341,7 +342,7 @@ fn serve_hit(
         referer: None,
         user_agent: None,
     };
-    let entry = Entry { referer: field(header::REFERER), user_agent: field(header::USER_AGENT), ..entry };
+    let entry = Entry { referer: field("referer"), user_agent: field("user-agent"), ..entry };
     account(&connection.worker, Some(route), &entry);
     if is_copied { Step::Answered(persistence) } else { Step::Large(object, persistence) }
 }

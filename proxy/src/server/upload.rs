@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -45,16 +46,16 @@ pub(super) struct Upload<'a> {
 
 impl Upload<'_> {
     /// Runs to the end of the body. `received` counts the bytes of the message body as they come, framing included.
-    pub(super) async fn run(mut self, received: &std::cell::Cell<u64>) -> Uploaded {
+    pub(super) async fn run(mut self, received: &AtomicU64) -> Uploaded {
         let began = Moment::now();
         let mut buffer = std::mem::take(&mut self.early);
         loop {
-            received.set(received.get() + buffer.len() as u64);
+            received.fetch_add(buffer.len() as u64, Ordering::Relaxed);
             match self.decode(&buffer).await {
                 Ok(Some(used)) => {
                     self.sender.finish();
                     let rest = buffer.split_off(used);
-                    received.set(received.get() - rest.len() as u64);
+                    received.fetch_sub(rest.len() as u64, Ordering::Relaxed);
                     return Uploaded::Whole { rest };
                 }
                 Ok(None) => {}
@@ -63,7 +64,7 @@ impl Upload<'_> {
                     return end;
                 }
             }
-            if self.is_too_slow(began, received.get()) {
+            if self.is_too_slow(began, received.load(Ordering::Relaxed)) {
                 self.sender.abort();
                 return Uploaded::Gone(ClientGone::Timeout(TimeoutKind::Body));
             }

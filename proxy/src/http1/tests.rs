@@ -553,6 +553,10 @@ fn same_to_oracle(bytes: &[u8]) {
     };
     assert_eq!(told.framing, framing);
 
+    same_when_written_again(told, read);
+}
+
+fn same_when_written_again(told: Seen, read: oracle::Message) {
     let version: &[u8] = if told.version == Version::Http11 {
         b"HTTP/1.1"
     } else {

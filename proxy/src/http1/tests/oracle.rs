@@ -85,7 +85,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Message> {
         ([one], []) if !one.is_empty() && one.iter().all(u8::is_ascii_digit) => {
             (Some(std::str::from_utf8(one).ok()?.parse().ok()?), false)
         }
-        ([], [one]) if minor > 0 && one.to_ascii_lowercase() == b"chunked" => (None, true),
+        ([], [one]) if minor > 0 && one.eq_ignore_ascii_case(b"chunked") => (None, true),
         _ => return None,
     };
     Some(Message {

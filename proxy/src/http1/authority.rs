@@ -40,20 +40,14 @@ enum Case {
 impl<'b> Authority<'b> {
     pub fn parse(text: &'b [u8]) -> Result<Self, BadAuthority> {
         let text = std::str::from_utf8(text).map_err(|_| BadAuthority)?;
-        let (host, port) = if let Some(literal) = text.strip_prefix('[') {
-            let (address, after) = literal.split_once(']').ok_or(BadAuthority)?;
-            let port = match after.strip_prefix(':') {
-                Some(port) => parse_port(port)?,
-                None if after.is_empty() => None,
-                None => return Err(BadAuthority),
-            };
-            // std takes neither zone identifiers nor IPvFuture, which is as we want it.
-            (Host::V6(address.parse().map_err(|_| BadAuthority)?), port)
-        } else {
-            match text.split_once(':') {
-                Some((name, port)) => (parse_name(name)?, parse_port(port)?),
-                None => (parse_name(text)?, None),
-            }
+        let (host, after) = match text.strip_prefix('[') {
+            Some(literal) => parse_v6(literal)?,
+            None => parse_name(text)?,
+        };
+        let port = match after.as_bytes() {
+            [] => None,
+            [b':', digits @ ..] => parse_port(digits)?,
+            _ => return Err(BadAuthority),
         };
         Ok(Self { text, host, port })
     }
@@ -115,38 +109,60 @@ impl<'b> Authority<'b> {
     }
 }
 
-fn parse_name(text: &str) -> Result<Host<'_>, BadAuthority> {
-    let name = text.strip_suffix('.').unwrap_or(text);
-    if name.is_empty() || name.len() > HOST_BYTES_MAX {
-        return Err(BadAuthority);
-    }
+/// The literal after its `[`, and what follows it. std takes neither zone identifiers nor IPvFuture, which is as we want it.
+fn parse_v6(literal: &str) -> Result<(Host<'_>, &str), BadAuthority> {
+    let (address, after) = literal.split_once(']').ok_or(BadAuthority)?;
+    Ok((Host::V6(address.parse().map_err(|_| BadAuthority)?), after))
+}
+
+/// The name up to a colon, and what follows it.
+fn parse_name(text: &str) -> Result<(Host<'_>, &str), BadAuthority> {
     let mut case = Case::Lower;
     let mut after_dot = true;
-    for byte in name.bytes() {
+    let mut len = 0;
+    for byte in text.bytes() {
         match byte {
-            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => {}
-            b'A'..=b'Z' => case = Case::Mixed,
-            b'.' if !after_dot => {}
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => after_dot = false,
+            b'A'..=b'Z' => {
+                case = Case::Mixed;
+                after_dot = false;
+            }
+            b'.' if !after_dot => after_dot = true,
+            b':' => break,
             _ => return Err(BadAuthority),
         }
-        after_dot = byte == b'.';
+        len += 1;
     }
-    if after_dot {
+    let (name, after) = text.split_at_checked(len).ok_or(BadAuthority)?;
+    // A dot at the end is the root's, an empty name has nothing before it.
+    let name = if after_dot {
+        name.strip_suffix('.').ok_or(BadAuthority)?
+    } else {
+        name
+    };
+    if name.len() > HOST_BYTES_MAX {
         Err(BadAuthority)
     } else {
-        Ok(Host::Name { name, case })
+        Ok((Host::Name { name, case }, after))
     }
 }
 
 /// An empty port means none (RFC 3986 section 3.2.3); 0 is nowhere to connect to.
-fn parse_port(text: &str) -> Result<Option<u16>, BadAuthority> {
-    if text.is_empty() {
+fn parse_port(digits: &[u8]) -> Result<Option<u16>, BadAuthority> {
+    if digits.is_empty() {
         return Ok(None);
     }
-    if text.len() > 5 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+    if digits.len() > 5 {
         return Err(BadAuthority);
     }
-    match text.parse() {
+    let mut port = 0_u32;
+    for digit in digits {
+        match digit {
+            b'0'..=b'9' => port = port * 10 + u32::from(digit - b'0'),
+            _ => return Err(BadAuthority),
+        }
+    }
+    match u16::try_from(port) {
         Ok(0) | Err(_) => Err(BadAuthority),
         Ok(port) => Ok(Some(port)),
     }

@@ -226,10 +226,10 @@ impl<'b> Noted<'b> {
     }
 }
 
-fn once<'b>(slot: &mut Option<&'b [u8]>, line: &httparse::Header<'b>, else_: RejectReason) -> Result<(), RejectReason> {
+fn once<'b>(slot: &mut Option<&'b [u8]>, line: &httparse::Header<'b>, twice: RejectReason) -> Result<(), RejectReason> {
     match slot.replace(line.value) {
         None => Ok(()),
-        Some(_) => Err(else_),
+        Some(_) => Err(twice),
     }
 }
 

@@ -111,6 +111,7 @@ pub enum ReadError {
 #[derive(Debug)]
 pub struct Client {
     reader: Reader<Timed>,
+    peer: SocketAddr,
 }
 
 /// A socket whose reads end at a deadline that is set anew for each answer.
@@ -161,6 +162,7 @@ impl Client {
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(DEADLINE))?;
         Ok(Self {
+            peer: socket.peer_addr()?,
             reader: Reader::new(Timed {
                 socket,
                 patience: DEADLINE,
@@ -181,9 +183,10 @@ impl Client {
         let _ = SockRef::from(&self.reader.source.socket).set_recv_buffer_size(4096);
     }
 
+    /// Whom it is connected to.
     #[must_use]
-    pub fn local_address(&self) -> Option<SocketAddr> {
-        self.reader.source.socket.local_addr().ok()
+    pub const fn peer(&self) -> SocketAddr {
+        self.peer
     }
 
     /// # Panics

@@ -264,17 +264,23 @@ pub fn figure(stats: &Value, path: &str) -> Option<i64> {
 
 fn step<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     match value {
-        Value::Object(map) => map.get(key),
+        Value::Object(map) => map.iter().find(|(name, _)| same(name, key)).map(|(_, value)| value),
         Value::Array(list) => list
             .iter()
             .find_map(|item| match item {
-                Value::Array(pair) if pair.first().and_then(Value::as_str) == Some(key) => pair.get(1),
-                Value::Object(map) if map.get("name").and_then(Value::as_str) == Some(key) => Some(item),
+                Value::Array(pair) if pair.first()?.as_str().is_some_and(|name| same(name, key)) => pair.get(1),
+                Value::Object(map) if map.get("name")?.as_str().is_some_and(|name| same(name, key)) => Some(item),
                 _ => None,
             })
             .or_else(|| list.get(key.parse::<usize>().ok()?)),
         _ => None,
     }
+}
+
+/// Words are the same whatever their case, and whichever way their parts are joined.
+fn same(a: &str, b: &str) -> bool {
+    let plain = |text: &str| text.to_ascii_lowercase().replace('-', "_");
+    plain(a) == plain(b)
 }
 
 #[cfg(test)]

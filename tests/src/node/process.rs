@@ -72,15 +72,22 @@ pub fn binary() -> PathBuf {
 }
 
 impl Process {
-    /// Starts the binary.
+    /// Starts the binary, with no token in its environment.
+    #[must_use]
+    pub fn start(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        Self::start_with(arguments, None)
+    }
+
+    /// Starts the binary with an admin token in its environment, or none.
     ///
     /// # Panics
     /// Where it can't be started.
     #[must_use]
-    pub fn start(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+    pub fn start_with(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>, token: Option<&str>) -> Self {
         let mut child = Command::new(binary())
             .args(arguments)
             .env_remove("LARDER_ADMIN_TOKEN")
+            .envs(token.map(|token| ("LARDER_ADMIN_TOKEN", token)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -170,20 +177,22 @@ impl Drop for Process {
 }
 
 /// Runs the binary to its end; exit code and output.
+#[must_use]
+pub fn run(arguments: &[&str], deadline: Duration) -> (Option<i32>, String) {
+    run_with(arguments, None, deadline)
+}
+
+/// The same with an admin token in its environment.
 ///
 /// # Panics
 /// Where it runs longer than the deadline.
 #[must_use]
-pub fn run(arguments: &[&str], deadline: Duration) -> (Option<i32>, String) {
-    let mut process = Process::start(arguments);
+pub fn run_with(arguments: &[&str], token: Option<&str>, deadline: Duration) -> (Option<i32>, String) {
+    let mut process = Process::start_with(arguments, token);
     let status = process.wait(deadline);
-    // The pipes are read by threads of their own; they are done when nothing more comes for a moment.
-    let mut lines = process.output.lines.lock();
-    while !process
-        .output
-        .grown
-        .wait_for(&mut lines, Duration::from_millis(50))
-        .timed_out()
-    {}
-    (status.code(), lines.join("\n"))
+    // The pipes are read by threads of their own, which end with the pipes and with them their share in the output.
+    wait_for("the end of the output", deadline, || {
+        (Arc::strong_count(&process.output) == 1).then_some(())
+    });
+    (status.code(), process.output())
 }

@@ -408,6 +408,7 @@ fn status_line(line: &str) -> Result<(String, u16, String), String> {
 fn body_framing(method: &str, response: &Response) -> Result<Framing, String> {
     let stated = match framing(&response.fields) {
         Ok(stated) => stated,
+        Err(Broken::Malformed(what)) => return Err(what),
         Err(e) => return Err(format!("{e:?}")),
     };
     if matches!(response.status, 100..=199 | 204) && stated.is_some() {

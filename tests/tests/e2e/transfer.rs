@@ -54,8 +54,12 @@ fn b104_a_client_that_waits_for_100_gets_on() {
 fn b104_a_final_answer_before_the_body_is_passed_on() {
     for (status, line) in [(417, "417 Expectation Failed"), (401, "401 Unauthorized")] {
         let origin = Origin::start();
+        // A ReadBody that is never reached: the answer comes without waiting for the body.
         let answer = format!("HTTP/1.1 {line}\r\nContent-Length: 2\r\n\r\nno");
-        origin.on("/p", [Reply::steps(vec![Step::send(answer), Step::Close])]);
+        origin.on(
+            "/p",
+            [Reply::steps(vec![Step::send(answer), Step::Close, Step::ReadBody])],
+        );
         origin.on("/next", [Reply::ok("next").cached("no-store")]);
         let node = TestNode::before(&origin);
         let mut client = node.connect();

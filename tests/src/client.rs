@@ -251,7 +251,7 @@ impl Client {
         Ok(response)
     }
 
-    /// Interim answers and the head of the final one; its body is still to be read, by [`Self::read_body`] or raw.
+    /// Interim answers and the head of the final one; its body is still to be read, raw.
     ///
     /// # Errors
     /// Where no head comes, or a broken one.

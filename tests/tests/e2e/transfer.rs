@@ -64,7 +64,7 @@ fn b104_a_final_answer_before_the_body_is_passed_on() {
         let node = TestNode::before(&origin);
         let mut client = node.connect();
         client.send(expecting("Expect: 100-continue\r\n"));
-        // Where the node said 100 itself, the client sends, as it must; the answer is the same.
+        // Whether or not the node said 100 itself: the answer is that of the origin.
         let answer = client.read_response();
         assert_eq!((answer.status, answer.text().as_str()), (status, "no"));
         let _ = node.get("a.test", "/next").expect(200, "next");

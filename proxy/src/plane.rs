@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use arc_swap::ArcSwap;
 use larder_storage::Store;
+use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::access_log::AccessLog;
@@ -65,7 +66,7 @@ pub struct DataPlane {
     shared: Arc<Shared>,
     log: Option<AccessLog>,
     addresses: Vec<SocketAddr>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl DataPlane {
@@ -108,7 +109,7 @@ impl DataPlane {
                 });
             })?);
         }
-        Ok(Self { shared, log, addresses, threads })
+        Ok(Self { shared, log, addresses, threads: Mutex::new(threads) })
     }
 
     /// Where it listens, with the real ports.
@@ -201,15 +202,16 @@ impl DataPlane {
         self.shared.is_draining()
     }
 
-    /// Stops accepting, lets what is under way end within the drain time, then writes out the log.
-    pub fn stop(self) {
+    /// Stops accepting, lets what is under way end within the drain time, then writes out the log. Returns when all that is
+    /// done; a second call returns at once.
+    pub fn stop(&self) {
         self.shared.begin_drain();
-        for thread in self.threads {
+        for thread in std::mem::take(&mut *self.threads.lock()) {
             if thread.join().is_err() {
                 tracing::error!("a worker thread had panicked");
             }
         }
-        if let Some(log) = self.log {
+        if let Some(log) = &self.log {
             log.close();
         }
     }

@@ -41,9 +41,8 @@ pub fn run(loaded: Loaded, on_ready: impl FnOnce(&Ready) -> anyhow::Result<()>) 
 }
 
 /// The OpenAPI document of the admin plane, as JSON.
-#[must_use]
-pub fn openapi() -> String {
-    larder_admin_api::openapi_json()
+pub fn openapi() -> anyhow::Result<String> {
+    Ok(larder_admin_api::openapi_json())
 }
 
 async fn run_here(loaded: Loaded, on_ready: impl FnOnce(&Ready) -> anyhow::Result<()>) -> anyhow::Result<()> {

@@ -70,7 +70,8 @@ impl Forwarding {
         let context = ForwardContext {
             client_ip: request.client.ip(),
             scheme: request.scheme,
-            host: &request.authority,
+            // HTTP/1.0 may name no host; the origin is asked by its own name then.
+            host: if request.authority.is_empty() { vhost.upstream.address() } else { &request.authority },
             version: request.version.into(),
             trusted: super::plan::is_within(&vhost.trusted_proxies, request.client.ip()),
             received_by: CACHE_NAME,

@@ -44,9 +44,6 @@ impl Asked {
 /// Leaves in the head at most one framing field, and that a true one.
 pub(super) fn judge(asked: &Asked, head: &mut Parts) -> Result<Framing, FailureKind> {
     let status = head.status;
-    if status.as_u16() > 599 {
-        return Err(FailureKind::MalformedResponse);
-    }
     if status == StatusCode::SWITCHING_PROTOCOLS || (asked.method == Method::CONNECT && status.is_success()) {
         return judge_switch(asked, head);
     }

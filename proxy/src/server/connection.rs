@@ -7,7 +7,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
 
+use http::StatusCode;
 use tokio::net::TcpStream;
 
 use super::accept::Accepted;
@@ -18,6 +20,8 @@ use super::stream::{ClientGone, ClientStream};
 use super::turn::{Next, Turn, take_turn};
 use super::worker::Worker;
 use crate::clock::Moment;
+use crate::http1::response::{ErrorPage, PageBody};
+use crate::http1;
 use crate::traffic::TimeoutKind;
 
 #[derive(Debug)]
@@ -71,8 +75,29 @@ impl Connection {
             Ok(Continue::Linger) => Box::pin(self.linger()).await,
             Ok(Continue::Reset) => self.reset(),
             Ok(_) | Err(ClientGone::Io) => {}
-            Err(ClientGone::Timeout(kind)) => self.worker.shared().traffic.connections().timeout(kind),
+            Err(ClientGone::Timeout(kind)) => {
+                self.worker.shared().traffic.connections().timeout(kind);
+                if kind == TimeoutKind::Header {
+                    self.say_timeout();
+                }
+            }
         }
+    }
+
+    /// Tells a client whose head did not come to its end (RFC 9110 section 15.5.9), as far as it takes it at once.
+    fn say_timeout(&self) {
+        let mut page = Vec::new();
+        ErrorPage {
+            status: StatusCode::REQUEST_TIMEOUT,
+            detail: "the head of the request did not come in time",
+            connection: http1::response::Connection::Close,
+            body: PageBody::Sent,
+            fields: &[],
+            now: SystemTime::now(),
+        }
+        .write(&mut page);
+        // Whoever does not read it has been cut off with reason.
+        let _ = self.stream.socket.try_write(&page);
     }
 
     async fn serve(&mut self) -> Result<Continue, ClientGone> {

@@ -77,8 +77,11 @@ impl Connection {
             Ok(_) | Err(ClientGone::Io) => {}
             Err(ClientGone::Timeout(kind)) => {
                 self.worker.shared().traffic.connections().timeout(kind);
-                if kind == TimeoutKind::Header {
-                    self.say_timeout();
+                match kind {
+                    TimeoutKind::Header => self.say_timeout(),
+                    // What the client does not take would stay in the kernel's buffers for minutes after a plain close.
+                    TimeoutKind::Write => self.reset(),
+                    TimeoutKind::Idle | TimeoutKind::Body => {}
                 }
             }
         }

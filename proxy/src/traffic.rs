@@ -116,7 +116,10 @@ impl Traffic {
             connections: ConnectionCounters::default(),
             unknown: Arc::new(VhostCounters::new(core, Vec::new())),
             registry: Mutex::new(Registry {
-                baseline: Baseline { cache_since_ms: now_ms, ..Baseline::default() },
+                baseline: Baseline {
+                    cache_since_ms: now_ms,
+                    ..Baseline::default()
+                },
                 ..Registry::default()
             }),
         }
@@ -146,7 +149,9 @@ impl Traffic {
 
     /// The counters of one server of an upstream.
     pub fn origin(&self, upstream: &str, server: &str) -> Arc<OriginCounters> {
-        self.registry.lock().origin(upstream, server, self.workers, self.started_ms)
+        self.registry
+            .lock()
+            .origin(upstream, server, self.workers, self.started_ms)
     }
 
     /// Which rows a reading shows, in this order. Rows that are not named keep their counts, out of sight.
@@ -225,28 +230,45 @@ impl Traffic {
     }
 
     fn read(&self, registry: &Registry) -> Reading {
-        let unknown = VhostRow { core: Arc::clone(self.unknown.core()), rules: Vec::new() };
+        let unknown = VhostRow {
+            core: Arc::clone(self.unknown.core()),
+            rules: Vec::new(),
+        };
         let vhosts = registry.shown_vhosts.iter().cloned().chain([unknown]);
         Reading {
             vhosts: vhosts.map(|row| (row.clone(), row.read())).collect(),
-            origins: registry.shown_origins.iter().map(|origin| (Arc::clone(origin), origin.read())).collect(),
+            origins: registry
+                .shown_origins
+                .iter()
+                .map(|origin| (Arc::clone(origin), origin.read()))
+                .collect(),
             connections: self.connections.read(),
         }
     }
 
     fn show(&self, registry: &Registry, reading: &Reading, since: Since, gauges: &Gauges) -> Snapshot {
-        let vhosts: Vec<_> = reading.vhosts.iter().map(|(row, counts)| row.show(counts, since, self.started_ms)).collect();
+        let vhosts: Vec<_> = reading
+            .vhosts
+            .iter()
+            .map(|(row, counts)| row.show(counts, since, self.started_ms))
+            .collect();
         let mut total = snapshot::Requests::zero();
         for vhost in &vhosts {
             total.add(&vhost.requests);
         }
         let baseline = &registry.baseline;
-        let log_base = if since == Since::Reset { baseline.log_lines_dropped } else { 0 };
+        let log_base = if since == Since::Reset {
+            baseline.log_lines_dropped
+        } else {
+            0
+        };
         Snapshot {
             epoch: self.epoch.load(Ordering::Relaxed),
             now_ms: gauges.now_ms,
             started_ms: self.started_ms,
-            connections: reading.connections.show(since, &baseline.connections, gauges.connections_active),
+            connections: reading
+                .connections
+                .show(since, &baseline.connections, gauges.connections_active),
             total,
             vhosts,
             origins: reading

@@ -29,7 +29,11 @@ pub(super) struct Slots<const N: usize>(Box<[Slot<N>]>);
 
 impl<const N: usize> Slots<N> {
     pub(super) fn new(workers: usize) -> Self {
-        Self((0..workers).map(|_| Slot(std::array::from_fn(|_| AtomicU64::new(0)))).collect())
+        Self(
+            (0..workers)
+                .map(|_| Slot(std::array::from_fn(|_| AtomicU64::new(0))))
+                .collect(),
+        )
     }
 
     /// To be called by the worker itself only: it is the one writer of its slot, so no read-modify-write is needed.

@@ -125,8 +125,12 @@ impl ConnectionReading {
             active,
             accepted: self.accepted.saturating_sub(base.accepted),
             refused: self.refused.saturating_sub(base.refused),
-            timeouts: timeouts.map(|(kind, (now, base))| (kind.name(), now.saturating_sub(*base))).collect(),
-            malformed: malformed.map(|(why, (now, base))| (why.name(), now.saturating_sub(*base))).collect(),
+            timeouts: timeouts
+                .map(|(kind, (now, base))| (kind.name(), now.saturating_sub(*base)))
+                .collect(),
+            malformed: malformed
+                .map(|(why, (now, base))| (why.name(), now.saturating_sub(*base)))
+                .collect(),
             upgraded: self.upgraded.saturating_sub(base.upgraded),
         }
     }

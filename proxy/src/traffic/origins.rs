@@ -48,7 +48,10 @@ impl OriginCounters {
             upstream: upstream.to_owned(),
             server: server.to_owned(),
             slots: Slots::new(workers),
-            baseline: Mutex::new(OriginBaseline { counts: [0; at::COUNT], since_ms }),
+            baseline: Mutex::new(OriginBaseline {
+                counts: [0; at::COUNT],
+                since_ms,
+            }),
         }
     }
 
@@ -95,10 +98,19 @@ impl OriginCounters {
     }
 
     pub(super) fn rebase(&self, reading: &OriginReading, now_ms: u64) {
-        *self.baseline.lock() = OriginBaseline { counts: *reading, since_ms: now_ms };
+        *self.baseline.lock() = OriginBaseline {
+            counts: *reading,
+            since_ms: now_ms,
+        };
     }
 
-    pub(super) fn show(&self, reading: &OriginReading, from: Since, started_ms: u64, gauges: &Gauges) -> OriginSnapshot {
+    pub(super) fn show(
+        &self,
+        reading: &OriginReading,
+        from: Since,
+        started_ms: u64,
+        gauges: &Gauges,
+    ) -> OriginSnapshot {
         let baseline = self.baseline.lock();
         let (counts, since_ms) = match from {
             Since::Reset => (since(reading, &baseline.counts), baseline.since_ms),
@@ -108,7 +120,12 @@ impl OriginCounters {
         let mut responses = [0; at::CLASSES];
         responses.copy_from_slice(part(&counts, at::RESPONSES, at::CLASSES));
         let failures = FailureKind::ALL.iter().enumerate();
-        let now = gauges.upstreams.iter().find(|(name, _)| *name == self.upstream).map(|(_, now)| *now).unwrap_or_default();
+        let now = gauges
+            .upstreams
+            .iter()
+            .find(|(name, _)| *name == self.upstream)
+            .map(|(_, now)| *now)
+            .unwrap_or_default();
         OriginSnapshot {
             upstream: self.upstream.clone(),
             server: self.server.clone(),
@@ -117,7 +134,9 @@ impl OriginCounters {
             responses,
             bytes_sent: cell(&counts, at::BYTES_SENT),
             bytes_received: cell(&counts, at::BYTES_RECEIVED),
-            failures: failures.map(|(at, kind)| (kind.name(), cell(&counts, at::FAILURES + at))).collect(),
+            failures: failures
+                .map(|(at, kind)| (kind.name(), cell(&counts, at::FAILURES + at)))
+                .collect(),
             retries: cell(&counts, at::RETRIES),
             connects: cell(&counts, at::CONNECTS),
             reused: cell(&counts, at::REUSED),

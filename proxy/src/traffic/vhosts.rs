@@ -177,7 +177,10 @@ impl VhostCore {
             slots: Slots::new(workers),
             in_flight: AtomicI64::new(0),
             rules: Mutex::default(),
-            baseline: Mutex::new(VhostBaseline { counts: [0; at::COUNT], since_ms }),
+            baseline: Mutex::new(VhostBaseline {
+                counts: [0; at::COUNT],
+                since_ms,
+            }),
         }
     }
 
@@ -187,7 +190,11 @@ impl VhostCore {
             return Arc::clone(known);
         }
         let baseline = Mutex::new([0; at::RULE_COUNT]);
-        let rule = Arc::new(RuleCore { name: name.to_owned(), slots: Slots::new(workers), baseline });
+        let rule = Arc::new(RuleCore {
+            name: name.to_owned(),
+            slots: Slots::new(workers),
+            baseline,
+        });
         rules.push(Arc::clone(&rule));
         rule
     }
@@ -204,7 +211,10 @@ impl VhostRow {
     }
 
     pub(super) fn rebase(&self, reading: &VhostReading, now_ms: u64) {
-        *self.core.baseline.lock() = VhostBaseline { counts: reading.counts, since_ms: now_ms };
+        *self.core.baseline.lock() = VhostBaseline {
+            counts: reading.counts,
+            since_ms: now_ms,
+        };
         for (rule, counts) in self.rules.iter().zip(&reading.rules) {
             *rule.baseline.lock() = *counts;
         }
@@ -218,8 +228,18 @@ impl VhostRow {
         };
         drop(baseline);
         let in_flight = u64::try_from(self.core.in_flight.load(Ordering::Relaxed)).unwrap_or(0);
-        let rules = self.rules.iter().zip(&reading.rules).map(|(rule, counts)| rule.show(counts, from)).collect();
-        VhostSnapshot { name: self.core.name.clone(), since_ms, requests: requests(&counts, in_flight), rules }
+        let rules = self
+            .rules
+            .iter()
+            .zip(&reading.rules)
+            .map(|(rule, counts)| rule.show(counts, from))
+            .collect();
+        VhostSnapshot {
+            name: self.core.name.clone(),
+            since_ms,
+            requests: requests(&counts, in_flight),
+            rules,
+        }
     }
 }
 
@@ -243,9 +263,17 @@ fn requests(counts: &Counts, in_flight: u64) -> Requests {
     responses.copy_from_slice(part(counts, at::RESPONSES, at::CLASSES));
     let cache = CacheStatus::ALL.into_iter().map(|status| {
         let requests = cell(counts, at::CACHE + status as usize);
-        (status.word(), CacheCount { requests, bytes_sent: cell(counts, at::CACHE_BYTES + status as usize) })
+        (
+            status.word(),
+            CacheCount {
+                requests,
+                bytes_sent: cell(counts, at::CACHE_BYTES + status as usize),
+            },
+        )
     });
-    let forwarded = Forward::ALL.into_iter().map(|why| (why.name(), cell(counts, at::FORWARDED + why as usize)));
+    let forwarded = Forward::ALL
+        .into_iter()
+        .map(|why| (why.name(), cell(counts, at::FORWARDED + why as usize)));
     let not_stored = NotStored::all().map(|why| (why.name(), cell(counts, at::NOT_STORED + why.index())));
     Requests {
         requests: responses.iter().sum(),
@@ -283,7 +311,10 @@ impl Requests {
             sum.requests += count.requests;
             sum.bytes_sent += count.bytes_sent;
         }
-        for (sums, counts) in [(&mut self.forwarded, &other.forwarded), (&mut self.not_stored, &other.not_stored)] {
+        for (sums, counts) in [
+            (&mut self.forwarded, &other.forwarded),
+            (&mut self.not_stored, &other.not_stored),
+        ] {
             for ((_, sum), (_, count)) in sums.iter_mut().zip(counts) {
                 *sum += count;
             }

@@ -1,8 +1,6 @@
-//! Counters of client connections. They change once a connection or less, so all workers share them.
+//! Counters of client connections. They change once a connection or less, so all threads share one slot.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use super::Since;
+use super::cells::{Reading, Since, Slots, cell};
 use super::snapshot::Connections;
 use crate::http1::RejectReason;
 
@@ -34,104 +32,80 @@ impl TimeoutKind {
     }
 }
 
+/// Where each counter is.
+mod at {
+    use super::{RejectReason, TimeoutKind};
+
+    pub(super) const ACCEPTED: usize = 0;
+    pub(super) const REFUSED: usize = 1;
+    pub(super) const UPGRADED: usize = 2;
+    pub(super) const TIMEOUTS: usize = 3;
+    pub(super) const MALFORMED: usize = TIMEOUTS + TimeoutKind::ALL.len();
+    pub(super) const COUNT: usize = MALFORMED + RejectReason::ALL.len();
+}
+
+/// For any thread.
 #[derive(Debug)]
 pub struct ConnectionCounters {
-    accepted: AtomicU64,
-    refused: AtomicU64,
-    upgraded: AtomicU64,
-    timeouts: [AtomicU64; TimeoutKind::ALL.len()],
-    malformed: [AtomicU64; RejectReason::ALL.len()],
+    slots: Slots<{ at::COUNT }>,
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct ConnectionReading {
-    accepted: u64,
-    refused: u64,
-    upgraded: u64,
-    timeouts: [u64; TimeoutKind::ALL.len()],
-    malformed: [u64; RejectReason::ALL.len()],
-}
-
-impl Default for ConnectionReading {
-    fn default() -> Self {
-        Self {
-            accepted: 0,
-            refused: 0,
-            upgraded: 0,
-            timeouts: [0; TimeoutKind::ALL.len()],
-            malformed: [0; RejectReason::ALL.len()],
-        }
-    }
-}
+/// What was read of them.
+pub(super) type ConnectionReading = Reading<{ at::COUNT }>;
 
 impl Default for ConnectionCounters {
     fn default() -> Self {
-        Self {
-            accepted: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            upgraded: AtomicU64::new(0),
-            timeouts: std::array::from_fn(|_| AtomicU64::new(0)),
-            malformed: std::array::from_fn(|_| AtomicU64::new(0)),
-        }
+        Self { slots: Slots::new(0) }
     }
 }
 
 impl ConnectionCounters {
     pub fn accepted(&self) {
-        self.accepted.fetch_add(1, Ordering::Relaxed);
+        self.add(at::ACCEPTED);
     }
 
     /// Turned away at a connection limit, or for want of file descriptors.
     pub fn refused(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.add(at::REFUSED);
     }
 
     pub fn upgraded(&self) {
-        self.upgraded.fetch_add(1, Ordering::Relaxed);
+        self.add(at::UPGRADED);
     }
 
     pub fn timeout(&self, kind: TimeoutKind) {
-        if let Some(cell) = self.timeouts.get(kind as usize) {
-            cell.fetch_add(1, Ordering::Relaxed);
-        }
+        self.add(at::TIMEOUTS + kind as usize);
     }
 
     /// A request broke the protocol.
     pub fn malformed(&self, reason: RejectReason) {
-        if let Some(cell) = self.malformed.get(reason as usize) {
-            cell.fetch_add(1, Ordering::Relaxed);
-        }
+        self.add(at::MALFORMED + reason as usize);
     }
 
-    pub(super) fn read(&self) -> ConnectionReading {
-        let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
-        ConnectionReading {
-            accepted: read(&self.accepted),
-            refused: read(&self.refused),
-            upgraded: read(&self.upgraded),
-            timeouts: self.timeouts.each_ref().map(read),
-            malformed: self.malformed.each_ref().map(read),
-        }
+    fn add(&self, cell: usize) {
+        self.slots.shared_writer().add(cell, 1);
+    }
+
+    pub(super) fn read(&self) -> [u64; at::COUNT] {
+        self.slots.read()
     }
 }
 
-impl ConnectionReading {
-    pub(super) fn show(&self, from: Since, baseline: &Self, active: u64) -> Connections {
-        let zero = Self::default();
-        let base = if from == Since::Reset { baseline } else { &zero };
-        let timeouts = TimeoutKind::ALL.iter().zip(self.timeouts.iter().zip(&base.timeouts));
-        let malformed = RejectReason::ALL.iter().zip(self.malformed.iter().zip(&base.malformed));
-        Connections {
-            active,
-            accepted: self.accepted.saturating_sub(base.accepted),
-            refused: self.refused.saturating_sub(base.refused),
-            timeouts: timeouts
-                .map(|(kind, (now, base))| (kind.name(), now.saturating_sub(*base)))
-                .collect(),
-            malformed: malformed
-                .map(|(why, (now, base))| (why.name(), now.saturating_sub(*base)))
-                .collect(),
-            upgraded: self.upgraded.saturating_sub(base.upgraded),
-        }
+/// `active` connections are open now.
+pub(super) fn show(reading: &ConnectionReading, since: Since, active: u64) -> Connections {
+    let counts = reading.counts(since);
+    let timeouts = TimeoutKind::ALL.into_iter().enumerate();
+    let malformed = RejectReason::ALL.into_iter().enumerate();
+    Connections {
+        active,
+        accepted: cell(&counts, at::ACCEPTED),
+        refused: cell(&counts, at::REFUSED),
+        timeouts: timeouts
+            .map(|(index, kind)| (kind.name(), cell(&counts, at::TIMEOUTS + index)))
+            .collect(),
+        malformed: malformed
+            .map(|(index, why)| (why.name(), cell(&counts, at::MALFORMED + index)))
+            .collect(),
+        upgraded: cell(&counts, at::UPGRADED),
     }
 }

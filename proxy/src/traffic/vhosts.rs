@@ -3,32 +3,29 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use parking_lot::Mutex;
-
-use super::Since;
-use super::cells::{Slots, WorkerId, cell, part, since};
+use super::cells::{Slots, WorkerId, cell, class, part};
 use super::latency::{self, CELLS};
-use super::snapshot::{CacheCount, Requests, RuleSnapshot, VhostSnapshot};
+use super::snapshot::{CacheCount, Requests, RuleSnapshot};
 use crate::outcome::{CacheStatus, Forward, NotStored, Outcome};
 
-/// Where each counter is in a worker's slot.
+/// Where each counter is in a worker's slot. What a hit adds to comes first.
 mod at {
     use super::{CELLS, CacheStatus, Forward, NotStored};
 
     pub(super) const BYTES_RECEIVED: usize = 0;
-    pub(super) const BYTES_SENT: usize = 1;
-    pub(super) const RESPONSES: usize = 2;
-    pub(super) const CLASSES: usize = 5;
-    pub(super) const CACHE: usize = RESPONSES + CLASSES;
-    pub(super) const CACHE_BYTES: usize = CACHE + CacheStatus::ALL.len();
-    pub(super) const FORWARDED: usize = CACHE_BYTES + CacheStatus::ALL.len();
+    /// By `CacheStatus`, and one more for answers without the cache. Requests and bytes sent are sums of these.
+    pub(super) const REQUESTS: usize = 1;
+    pub(super) const STATUSES: usize = CacheStatus::ALL.len() + 1;
+    pub(super) const BYTES_SENT: usize = REQUESTS + STATUSES;
+    pub(super) const RESPONSES: usize = BYTES_SENT + STATUSES;
+    pub(super) const HIT: usize = RESPONSES + 5;
+    pub(super) const MISS: usize = HIT + CELLS;
+    pub(super) const ORIGIN: usize = MISS + CELLS;
+    pub(super) const FORWARDED: usize = ORIGIN + CELLS;
     pub(super) const NOT_STORED: usize = FORWARDED + Forward::ALL.len();
     pub(super) const STORED: usize = NOT_STORED + NotStored::COUNT;
     pub(super) const COLLAPSED: usize = STORED + 1;
-    pub(super) const HIT: usize = COLLAPSED + 1;
-    pub(super) const MISS: usize = HIT + CELLS;
-    pub(super) const ORIGIN: usize = MISS + CELLS;
-    pub(super) const COUNT: usize = ORIGIN + CELLS;
+    pub(super) const COUNT: usize = COLLAPSED + 1;
 
     pub(super) const RULE_REQUESTS: usize = 0;
     pub(super) const RULE_HITS: usize = 1;
@@ -36,8 +33,11 @@ mod at {
     pub(super) const RULE_COUNT: usize = 3;
 }
 
-type Counts = [u64; at::COUNT];
-type RuleCounts = [u64; at::RULE_COUNT];
+/// Cells of a vhost, and of a rule.
+pub(super) const COUNT: usize = at::COUNT;
+pub(super) const RULE_COUNT: usize = at::RULE_COUNT;
+
+pub(super) type RuleSlots = Slots<RULE_COUNT>;
 
 /// What one request adds to the counters when it has ended.
 #[derive(Debug, Clone, Copy)]
@@ -59,42 +59,14 @@ pub struct Ending {
 #[derive(Debug)]
 pub struct VhostCounters {
     core: Arc<VhostCore>,
-    rules: Vec<Arc<RuleCore>>,
+    rules: Vec<Arc<RuleSlots>>,
 }
 
 #[derive(Debug)]
 pub(super) struct VhostCore {
-    pub(super) name: String,
-    slots: Slots<{ at::COUNT }>,
-    /// Signed: a worker may end what another one began.
+    slots: Slots<COUNT>,
+    /// Signed: an end may be seen before its beginning.
     in_flight: AtomicI64,
-    rules: Mutex<Vec<Arc<RuleCore>>>,
-    baseline: Mutex<VhostBaseline>,
-}
-
-#[derive(Debug)]
-struct VhostBaseline {
-    counts: Counts,
-    since_ms: u64,
-}
-
-#[derive(Debug)]
-pub(super) struct RuleCore {
-    name: String,
-    slots: Slots<{ at::RULE_COUNT }>,
-    baseline: Mutex<RuleCounts>,
-}
-
-/// A row as it is shown: the vhost and its present rules.
-#[derive(Debug, Clone)]
-pub(super) struct VhostRow {
-    pub(super) core: Arc<VhostCore>,
-    pub(super) rules: Vec<Arc<RuleCore>>,
-}
-
-pub(super) struct VhostReading {
-    counts: Counts,
-    rules: Vec<RuleCounts>,
 }
 
 /// A request in progress; its end is the drop.
@@ -107,15 +79,9 @@ impl Drop for InFlight {
     }
 }
 
-// === impl VhostCounters ===
-
 impl VhostCounters {
-    pub(super) const fn new(core: Arc<VhostCore>, rules: Vec<Arc<RuleCore>>) -> Self {
+    pub(super) const fn new(core: Arc<VhostCore>, rules: Vec<Arc<RuleSlots>>) -> Self {
         Self { core, rules }
-    }
-
-    pub(super) const fn core(&self) -> &Arc<VhostCore> {
-        &self.core
     }
 
     /// A request that waits for something has begun. Hits are over before anyone could see them in progress.
@@ -127,161 +93,99 @@ impl VhostCounters {
 
     /// A request has ended. To be called by the worker itself.
     pub fn record(&self, worker: WorkerId, ending: &Ending) {
-        let slots = &self.core.slots;
-        slots.add(worker, at::BYTES_RECEIVED, ending.bytes_received);
-        slots.add(worker, at::BYTES_SENT, ending.bytes_sent);
-        let class = usize::from(ending.status / 100).clamp(1, at::CLASSES);
-        slots.add(worker, at::RESPONSES + class - 1, 1);
-        let outcome = &ending.outcome;
-        if let Some(cache) = outcome.cache {
-            slots.add(worker, at::CACHE + cache as usize, 1);
-            slots.add(worker, at::CACHE_BYTES + cache as usize, ending.bytes_sent);
-            let histogram = if outcome.forward.is_none() { at::HIT } else { at::MISS };
-            latency::record(slots, worker, histogram, ending.duration_us);
+        let writer = self.core.slots.writer(worker);
+        let Outcome {
+            cache,
+            forward,
+            collapsed,
+            ..
+        } = ending.outcome;
+        let status = cache.map_or(CacheStatus::ALL.len(), |cache| cache as usize);
+        writer.add(at::BYTES_RECEIVED, ending.bytes_received);
+        writer.add(at::REQUESTS + status, 1);
+        writer.add(at::BYTES_SENT + status, ending.bytes_sent);
+        if let Some(class) = class(ending.status) {
+            writer.add(at::RESPONSES + class, 1);
         }
-        if let Some(forward) = outcome.forward {
-            slots.add(worker, at::FORWARDED + forward as usize, 1);
+        if cache.is_some() {
+            // Whatever waited for an origin is no hit to the one who waited.
+            latency::record(
+                writer,
+                if forward.is_none() { at::HIT } else { at::MISS },
+                ending.duration_us,
+            );
         }
-        if outcome.collapsed {
-            slots.add(worker, at::COLLAPSED, 1);
+        if let Some(forward) = forward {
+            writer.add(at::FORWARDED + forward as usize, 1);
+        }
+        if collapsed {
+            writer.add(at::COLLAPSED, 1);
         }
         if let Some(origin_us) = ending.origin_us {
-            latency::record(slots, worker, at::ORIGIN, origin_us);
+            latency::record(writer, at::ORIGIN, origin_us);
         }
         if let Some(rule) = self.rules.get(ending.rule) {
-            rule.slots.add(worker, at::RULE_REQUESTS, 1);
-            rule.slots.add(worker, at::RULE_BYTES_SENT, ending.bytes_sent);
-            if outcome.cache == Some(CacheStatus::Hit) {
-                rule.slots.add(worker, at::RULE_HITS, 1);
-            }
+            let writer = rule.writer(worker);
+            writer.add(at::RULE_REQUESTS, 1);
+            writer.add(at::RULE_HITS, u64::from(cache == Some(CacheStatus::Hit)));
+            writer.add(at::RULE_BYTES_SENT, ending.bytes_sent);
         }
     }
 
     /// An answer has been stored.
     pub fn record_stored(&self, worker: WorkerId) {
-        self.core.slots.add(worker, at::STORED, 1);
+        self.core.slots.writer(worker).add(at::STORED, 1);
     }
 
     /// An answer has not been stored.
     pub fn record_not_stored(&self, worker: WorkerId, reason: NotStored) {
-        self.core.slots.add(worker, at::NOT_STORED + reason.index(), 1);
+        self.core.slots.writer(worker).add(at::NOT_STORED + reason.index(), 1);
     }
 }
-
-// === impl VhostCore ===
 
 impl VhostCore {
-    pub(super) fn new(name: &str, workers: usize, since_ms: u64) -> Self {
+    pub(super) fn new(workers: usize) -> Self {
         Self {
-            name: name.to_owned(),
             slots: Slots::new(workers),
             in_flight: AtomicI64::new(0),
-            rules: Mutex::default(),
-            baseline: Mutex::new(VhostBaseline {
-                counts: [0; at::COUNT],
-                since_ms,
-            }),
         }
     }
 
-    pub(super) fn rule(&self, name: &str, workers: usize) -> Arc<RuleCore> {
-        let mut rules = self.rules.lock();
-        if let Some(known) = rules.iter().find(|rule| rule.name == name) {
-            return Arc::clone(known);
-        }
-        let baseline = Mutex::new([0; at::RULE_COUNT]);
-        let rule = Arc::new(RuleCore {
-            name: name.to_owned(),
-            slots: Slots::new(workers),
-            baseline,
-        });
-        rules.push(Arc::clone(&rule));
-        rule
+    pub(super) fn read(&self) -> [u64; COUNT] {
+        self.slots.read()
+    }
+
+    pub(super) fn in_flight(&self) -> u64 {
+        u64::try_from(self.in_flight.load(Ordering::Relaxed)).unwrap_or(0)
     }
 }
 
-// === impl VhostRow ===
-
-impl VhostRow {
-    pub(super) fn read(&self) -> VhostReading {
-        VhostReading {
-            counts: self.core.slots.read(),
-            rules: self.rules.iter().map(|rule| rule.slots.read()).collect(),
-        }
-    }
-
-    pub(super) fn rebase(&self, reading: &VhostReading, now_ms: u64) {
-        *self.core.baseline.lock() = VhostBaseline {
-            counts: reading.counts,
-            since_ms: now_ms,
-        };
-        for (rule, counts) in self.rules.iter().zip(&reading.rules) {
-            *rule.baseline.lock() = *counts;
-        }
-    }
-
-    pub(super) fn show(&self, reading: &VhostReading, from: Since, started_ms: u64) -> VhostSnapshot {
-        let baseline = self.core.baseline.lock();
-        let (counts, since_ms) = match from {
-            Since::Reset => (since(&reading.counts, &baseline.counts), baseline.since_ms),
-            Since::Start => (reading.counts, started_ms),
-        };
-        drop(baseline);
-        let in_flight = u64::try_from(self.core.in_flight.load(Ordering::Relaxed)).unwrap_or(0);
-        let rules = self
-            .rules
-            .iter()
-            .zip(&reading.rules)
-            .map(|(rule, counts)| rule.show(counts, from))
-            .collect();
-        VhostSnapshot {
-            name: self.core.name.clone(),
-            since_ms,
-            requests: requests(&counts, in_flight),
-            rules,
-        }
+pub(super) fn show_rule(name: &str, counts: &[u64; RULE_COUNT]) -> RuleSnapshot {
+    RuleSnapshot {
+        name: name.to_owned(),
+        requests: cell(counts, at::RULE_REQUESTS),
+        hits: cell(counts, at::RULE_HITS),
+        bytes_sent: cell(counts, at::RULE_BYTES_SENT),
     }
 }
 
-impl RuleCore {
-    fn show(&self, reading: &RuleCounts, from: Since) -> RuleSnapshot {
-        let counts = match from {
-            Since::Reset => since(reading, &self.baseline.lock()),
-            Since::Start => *reading,
-        };
-        RuleSnapshot {
-            name: self.name.clone(),
-            requests: cell(&counts, at::RULE_REQUESTS),
-            hits: cell(&counts, at::RULE_HITS),
-            bytes_sent: cell(&counts, at::RULE_BYTES_SENT),
-        }
-    }
-}
-
-fn requests(counts: &Counts, in_flight: u64) -> Requests {
-    let mut responses = [0; at::CLASSES];
-    responses.copy_from_slice(part(counts, at::RESPONSES, at::CLASSES));
-    let cache = CacheStatus::ALL.into_iter().map(|status| {
-        let requests = cell(counts, at::CACHE + status as usize);
-        (
-            status.word(),
-            CacheCount {
-                requests,
-                bytes_sent: cell(counts, at::CACHE_BYTES + status as usize),
-            },
-        )
-    });
+pub(super) fn show(counts: &[u64; COUNT], in_flight: u64) -> Requests {
+    let requests: [u64; at::STATUSES] = part(counts, at::REQUESTS);
+    let bytes_sent: [u64; at::STATUSES] = part(counts, at::BYTES_SENT);
+    let by_status = CacheStatus::ALL.into_iter().zip(requests.into_iter().zip(bytes_sent));
     let forwarded = Forward::ALL
         .into_iter()
         .map(|why| (why.name(), cell(counts, at::FORWARDED + why as usize)));
     let not_stored = NotStored::all().map(|why| (why.name(), cell(counts, at::NOT_STORED + why.index())));
     Requests {
-        requests: responses.iter().sum(),
+        requests: sum(&requests),
         in_flight,
         bytes_received: cell(counts, at::BYTES_RECEIVED),
-        bytes_sent: cell(counts, at::BYTES_SENT),
-        responses,
-        cache: cache.collect(),
+        bytes_sent: sum(&bytes_sent),
+        responses: part(counts, at::RESPONSES),
+        cache: by_status
+            .map(|(status, (requests, bytes_sent))| (status.word(), CacheCount { requests, bytes_sent }))
+            .collect(),
         forwarded: forwarded.collect(),
         not_stored: not_stored.collect(),
         stored: cell(counts, at::STORED),
@@ -292,48 +196,6 @@ fn requests(counts: &Counts, in_flight: u64) -> Requests {
     }
 }
 
-impl Requests {
-    /// All counters at zero, in the order in which they are shown.
-    pub(super) fn zero() -> Self {
-        requests(&[0; at::COUNT], 0)
-    }
-
-    /// Adds another row to this one.
-    pub(super) fn add(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.in_flight += other.in_flight;
-        self.bytes_received += other.bytes_received;
-        self.bytes_sent += other.bytes_sent;
-        self.stored += other.stored;
-        self.collapsed += other.collapsed;
-        add_all(&mut self.responses, &other.responses);
-        for ((_, sum), (_, count)) in self.cache.iter_mut().zip(&other.cache) {
-            sum.requests += count.requests;
-            sum.bytes_sent += count.bytes_sent;
-        }
-        for (sums, counts) in [
-            (&mut self.forwarded, &other.forwarded),
-            (&mut self.not_stored, &other.not_stored),
-        ] {
-            for ((_, sum), (_, count)) in sums.iter_mut().zip(counts) {
-                *sum += count;
-            }
-        }
-        self.hit_latency.add(&other.hit_latency);
-        self.miss_latency.add(&other.miss_latency);
-        self.origin_latency.add(&other.origin_latency);
-    }
-}
-
-impl super::snapshot::Histogram {
-    fn add(&mut self, other: &Self) {
-        add_all(&mut self.counts, &other.counts);
-        self.sum_us += other.sum_us;
-    }
-}
-
-fn add_all(sums: &mut [u64], counts: &[u64]) {
-    for (sum, count) in sums.iter_mut().zip(counts) {
-        *sum += count;
-    }
+fn sum(counts: &[u64]) -> u64 {
+    counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
 }

@@ -11,6 +11,9 @@ use crate::outcome::Outcome;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
+/// Methods that are passed to origins; others that are not TRACE or CONNECT are too.
+const ALLOWED: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) head: RenderedHead,
@@ -79,6 +82,9 @@ impl Answer {
         let mut fields = HeaderMap::new();
         fields.insert(header::CONTENT_TYPE, content_type);
         fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if matches!(status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NO_CONTENT) {
+            fields.insert(header::ALLOW, HeaderValue::from_static(ALLOWED));
+        }
         let body = if has_no_body(status) { Bytes::new() } else { body };
         Self {
             head: RenderedHead::new(status, &fields, false, unix_secs()),

@@ -7,6 +7,7 @@ use crate::http1::Version;
 use crate::http1::response::{
     Connection, ResponseFraming, write_connection, write_field, write_framing, write_status_line,
 };
+use crate::origin::forward::response_headers;
 use crate::outcome::{Outcome, Stored};
 
 /// Our name in `Cache-Status` and `Via`.
@@ -72,7 +73,9 @@ pub(crate) fn append_not_modified(shared: &[u8], out: &mut Vec<u8>) {
 }
 
 /// An interim answer as it is passed on (RFC 9110 section 15.2).
-pub(crate) fn append_interim(interim: &http::Response<()>, out: &mut Vec<u8>) {
+pub(crate) fn append_interim(mut interim: http::Response<()>, out: &mut Vec<u8>) {
+    let version = interim.version();
+    response_headers(interim.headers_mut(), version, CACHE_NAME);
     write_status_line(interim.status(), None, out);
     for (name, value) in interim.headers() {
         super::head::field_line(name, value, out);

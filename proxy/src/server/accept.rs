@@ -69,6 +69,8 @@ fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     let peer = peer
         .and_then(|peer| SocketAddr::try_from(peer).ok())
         .unwrap_or_else(|| SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0));
+    // One client is one address, whichever kind of socket it came through.
+    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
     Ok((socket.into(), peer))
 }
 

@@ -48,8 +48,8 @@ pub(super) enum Task {
     Purge {
         key: Arc<[u8]>,
     },
-    /// Answer this.
-    Refuse(StatusCode, &'static str),
+    /// Larder answers by itself.
+    Say(StatusCode, &'static str),
 }
 
 /// Interim answers (1xx) that may wait for a client to take them; more are dropped, as RFC 9110 section 15.2 allows.
@@ -87,7 +87,7 @@ pub(super) async fn run(connection: &mut Connection, start: Box<Start>) -> Resul
             talk.forward(connection, forwarding, expect_continue).await
         }
         Task::Purge { key } => talk.local(connection, purge(&worker.shared().store, &key)).await,
-        Task::Refuse(status, text) => talk.local(connection, Answer::local(status, text, Outcome::NONE)).await,
+        Task::Say(status, text) => talk.local(connection, Answer::local(status, text, Outcome::NONE)).await,
     };
     account(&worker, route.as_ref(), &talk.entry(route.as_ref()));
     result
@@ -265,7 +265,7 @@ impl Talk {
                 biased;
                 Some(interim) = told.recv() => {
                     let mut head = Vec::new();
-                    append_interim(&interim, &mut head);
+                    append_interim(interim, &mut head);
                     output.write_all(&[&head]).await?;
                 }
                 answer = &mut answering => return Ok(Ok(answer)),
@@ -314,6 +314,8 @@ impl Talk {
         };
         Ok(match output.deliver(answer, manner).await? {
             Delivered::Whole if persistent && manner.keeps_connection(answer) => Continue::Yes,
+            // Who asked for the end sends nothing more that could turn it into a reset.
+            Delivered::Whole if keep && !self.persistent => Continue::No,
             Delivered::Whole => Continue::Linger,
             Delivered::BrokenOff if manner.keeps_connection(answer) => Continue::No,
             Delivered::BrokenOff => Continue::Reset,

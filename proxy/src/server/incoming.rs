@@ -49,7 +49,7 @@ impl Incoming<'_, '_, '_> {
     pub(super) fn answer(&self, scratch: &mut Scratch) -> Step {
         self.normalise(scratch);
         let Ok(method) = Method::from_bytes(self.head.method.as_bytes()) else {
-            let task = Task::Refuse(StatusCode::BAD_REQUEST, "The method is not valid.");
+            let task = Task::Say(StatusCode::BAD_REQUEST, "The method is not valid.");
             return Step::Wait(self.start(scratch, Method::GET, None, task));
         };
         let Scratch {
@@ -59,9 +59,14 @@ impl Incoming<'_, '_, '_> {
         let router = shared.router.load();
         let view = self.view(&method, authority);
         let Some((route, raw_query)) = route(&view, &router, target, key) else {
-            let task = Task::Refuse(StatusCode::MISDIRECTED_REQUEST, "No virtual host answers to this name.");
+            let task = Task::Say(StatusCode::MISDIRECTED_REQUEST, "No virtual host answers to this name.");
             return Step::Wait(self.start(scratch, method, None, task));
         };
+        if matches!(self.head.target, Target::Asterisk) {
+            // About the server, not about a resource (RFC 9110 section 9.3.7): no origin is asked.
+            let task = Task::Say(StatusCode::NO_CONTENT, "");
+            return Step::Wait(self.start(scratch, method, Some(route), task));
+        }
         let query = raw_query.as_deref().or_else(|| target.query());
         let plan = plan(&view, &route, query, key, &shared.store, self.now);
         if let Plan::Hit(object, ttl) = plan {
@@ -231,12 +236,10 @@ fn task(plan: Plan, route: &Route, key: &[u8]) -> Task {
             plan,
         },
         Plan::Purge => Task::Purge { key: key.into() },
-        Plan::PurgeForbidden => Task::Refuse(StatusCode::FORBIDDEN, "This address may not purge."),
-        Plan::MethodNotAllowed => {
-            Task::Refuse(StatusCode::METHOD_NOT_ALLOWED, "TRACE and CONNECT are not served here.")
-        }
+        Plan::PurgeForbidden => Task::Say(StatusCode::FORBIDDEN, "This address may not purge."),
+        Plan::MethodNotAllowed => Task::Say(StatusCode::METHOD_NOT_ALLOWED, "TRACE and CONNECT are not served here."),
         // A hit that came this far would have been served.
-        Plan::OnlyIfCached | Plan::Hit(..) => Task::Refuse(
+        Plan::OnlyIfCached | Plan::Hit(..) => Task::Say(
             StatusCode::GATEWAY_TIMEOUT,
             "The request wants a stored answer, and there is none.",
         ),

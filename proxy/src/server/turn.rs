@@ -107,6 +107,7 @@ fn answer_all(connection: &Connection, input: &[u8], scratch: &mut Scratch, now:
             Ok(None) => break,
             Ok(Some((head, head_length))) => {
                 taken.used += head_length;
+                let is_wanted = !head.persistent && taken.used == input.len();
                 let incoming = Incoming {
                     connection,
                     head: &head,
@@ -114,10 +115,10 @@ fn answer_all(connection: &Connection, input: &[u8], scratch: &mut Scratch, now:
                     now,
                 };
                 match incoming.answer(scratch) {
-                    Step::Answered(persistence) => taken.next = after(persistence),
+                    Step::Answered(persistence) => taken.next = after(persistence, is_wanted),
                     Step::Large(body, persistence) => {
                         taken.object = Some(body);
-                        taken.next = after(persistence);
+                        taken.next = after(persistence, is_wanted);
                     }
                     Step::Wait(start) => taken.next = Next::Exchange(start),
                 }
@@ -131,9 +132,12 @@ fn answer_all(connection: &Connection, input: &[u8], scratch: &mut Scratch, now:
     taken
 }
 
-const fn after(persistence: Persistence) -> Next {
+/// `is_wanted`: the client itself asked for the end and has sent nothing behind it, so nothing of it could turn the end into a
+/// reset.
+const fn after(persistence: Persistence, is_wanted: bool) -> Next {
     match persistence {
         Persistence::KeepAlive => Next::Read,
+        Persistence::Close if is_wanted => Next::End(Continue::No),
         Persistence::Close => Next::End(Continue::Linger),
     }
 }

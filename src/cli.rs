@@ -96,7 +96,9 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 
 /// An error with its causes on one line, and what to do about it on the next.
 fn failure_text(error: &anyhow::Error) -> String {
-    let help = error.chain().find_map(|cause| cause.downcast_ref::<client::CallError>()?.help());
+    let help = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<client::CallError>()?.help());
     let help = help.map_or_else(String::new, |help| format!("  help: {help}\n"));
     format!("error: {error:#}\n{help}")
 }

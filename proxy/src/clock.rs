@@ -33,7 +33,10 @@ impl Moment {
 
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX)))
+        Self(
+            self.0
+                .saturating_add(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX)),
+        )
     }
 
     #[must_use]
@@ -50,7 +53,9 @@ impl Moment {
 /// Unix time in milliseconds.
 #[must_use]
 pub fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Unix time in seconds.

@@ -77,8 +77,16 @@ impl DataPlane {
     pub fn start(boot: Boot, live: &Live, listeners: Vec<TcpListener>) -> Result<Self, StartError> {
         let traffic = Arc::new(Traffic::new(boot.workers, &boot.cache_name, unix_ms()));
         let router = Router::compile(live, &traffic, None)?;
-        let log = boot.access_log.as_ref().map(AccessLog::open).transpose().map_err(StartError::AccessLog)?;
-        let addresses = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+        let log = boot
+            .access_log
+            .as_ref()
+            .map(AccessLog::open)
+            .transpose()
+            .map_err(StartError::AccessLog)?;
+        let addresses = listeners
+            .iter()
+            .filter_map(|listener| listener.local_addr().ok())
+            .collect();
         let workers = boot.workers;
         let store = Store::new(boot.memory);
         let shared = Arc::new(Shared::new(boot, ArcSwap::from_pointee(router), store, traffic));
@@ -88,9 +96,17 @@ impl DataPlane {
         for index in 0..workers {
             let (sender, accepted) = unbounded_channel();
             senders.push(sender);
-            let worker = Worker::new(WorkerId::new(index), Arc::clone(&shared), log.as_ref().map(AccessLog::handle));
+            let worker = Worker::new(
+                WorkerId::new(index),
+                Arc::clone(&shared),
+                log.as_ref().map(AccessLog::handle),
+            );
             // A single worker accepts by itself: there is nobody to share connections with.
-            let own = if workers == 1 { listeners.take().unwrap_or_default() } else { Vec::new() };
+            let own = if workers == 1 {
+                listeners.take().unwrap_or_default()
+            } else {
+                Vec::new()
+            };
             let all = senders.clone();
             threads.push(spawn(format!("larder-worker-{index}"), move |runtime| {
                 runtime.block_on(async move {
@@ -109,7 +125,12 @@ impl DataPlane {
                 });
             })?);
         }
-        Ok(Self { shared, log, addresses, threads: Mutex::new(threads) })
+        Ok(Self {
+            shared,
+            log,
+            addresses,
+            threads: Mutex::new(threads),
+        })
     }
 
     /// Where it listens, with the real ports.
@@ -154,7 +175,11 @@ impl DataPlane {
             now_ms: unix_ms(),
             connections_active: self.shared.connections() as u64,
             storage: self.shared.store.usage(),
-            upstreams: router.upstreams().iter().map(|up| (up.name().to_owned(), up.gauges())).collect(),
+            upstreams: router
+                .upstreams()
+                .iter()
+                .map(|up| (up.name().to_owned(), up.gauges()))
+                .collect(),
             log_lines_dropped: self.log.as_ref().map_or(0, AccessLog::dropped),
         }
     }
@@ -170,9 +195,9 @@ impl DataPlane {
         let mut host = Vec::new();
         authority.write_host(&mut host);
         let router = self.shared.router.load();
-        let vhost = router
-            .vhost(&host)
-            .ok_or_else(|| PurgeUrlError::NoVhost { host: String::from_utf8_lossy(&host).into_owned() })?;
+        let vhost = router.vhost(&host).ok_or_else(|| PurgeUrlError::NoVhost {
+            host: String::from_utf8_lossy(&host).into_owned(),
+        })?;
         let mut target = Target::default();
         target.normalise(rest.as_bytes());
         let mut key = Vec::new();
@@ -217,9 +242,18 @@ impl DataPlane {
     }
 }
 
-fn spawn(name: String, body: impl FnOnce(&tokio::runtime::Runtime) + Send + 'static) -> Result<JoinHandle<()>, StartError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
-    thread::Builder::new().name(name).spawn(move || body(&runtime)).map_err(StartError::Thread)
+fn spawn(
+    name: String,
+    body: impl FnOnce(&tokio::runtime::Runtime) + Send + 'static,
+) -> Result<JoinHandle<()>, StartError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(StartError::Thread)?;
+    thread::Builder::new()
+        .name(name)
+        .spawn(move || body(&runtime))
+        .map_err(StartError::Thread)
 }
 
 fn accept_all(listeners: Vec<TcpListener>, shared: Arc<Shared>, workers: &[UnboundedSender<Accepted>]) {

@@ -36,7 +36,10 @@ impl QueryRules {
     /// order; names are compared as they stand after normalisation.
     #[must_use]
     pub fn apply(&self, query: &[u8]) -> Option<Vec<u8>> {
-        let mut kept: Vec<&[u8]> = query.split(|&b| b == b'&').filter(|parameter| self.stays(name_of(parameter))).collect();
+        let mut kept: Vec<&[u8]> = query
+            .split(|&b| b == b'&')
+            .filter(|parameter| self.stays(name_of(parameter)))
+            .collect();
         if self.sort {
             kept.sort_by_key(|parameter| name_of(parameter));
         }
@@ -75,15 +78,24 @@ mod tests {
 
     #[test]
     fn b34_only_ampersand_splits_and_duplicates_keep_their_order() {
-        let ignore = KeyParts { ignore_query: vec!["utm_*".into(), "fbclid".into()], ..KeyParts::default() };
+        let ignore = KeyParts {
+            ignore_query: vec!["utm_*".into(), "fbclid".into()],
+            ..KeyParts::default()
+        };
         check(&ignore, "a=1&utm_source=x", Some("a=1"));
         check(&ignore, "utm_source=x", None);
         check(&ignore, "a=1;utm_source=x", Some("a=1;utm_source=x"));
         check(&ignore, "a=1&a=2&fbclid", Some("a=1&a=2"));
         check(&ignore, "", Some(""));
-        let sort = KeyParts { sort_query: true, ..KeyParts::default() };
+        let sort = KeyParts {
+            sort_query: true,
+            ..KeyParts::default()
+        };
         check(&sort, "b=2&a=1&b=1", Some("a=1&b=2&b=1"));
-        let keep = KeyParts { keep_query: Some(vec!["page".into()]), ..KeyParts::default() };
+        let keep = KeyParts {
+            keep_query: Some(vec!["page".into()]),
+            ..KeyParts::default()
+        };
         check(&keep, "page=2&x=1", Some("page=2"));
     }
 }

@@ -85,7 +85,11 @@ impl Router {
     /// A pattern that does not compile, or an upstream that does not exist.
     pub fn compile(live: &Live, traffic: &Traffic, previous: Option<&Self>) -> Result<Self, CompileError> {
         let workers = traffic.workers();
-        let upstreams: Vec<_> = live.upstreams.iter().map(|settings| upstream(settings, workers, previous)).collect();
+        let upstreams: Vec<_> = live
+            .upstreams
+            .iter()
+            .map(|settings| upstream(settings, workers, previous))
+            .collect();
         let mut router = Self {
             exact: HashMap::default(),
             suffix: HashMap::default(),
@@ -101,16 +105,26 @@ impl Router {
                     HostPattern::Any => router.any = Some(index),
                 }
             }
-            router.vhosts.push(Arc::new(Vhost::compile(vhost, &upstreams, traffic)?));
+            router
+                .vhosts
+                .push(Arc::new(Vhost::compile(vhost, &upstreams, traffic)?));
         }
         router.upstreams = upstreams;
         let rows: Vec<_> = live
             .vhosts
             .iter()
-            .map(|vhost| (vhost.name.clone(), vhost.rules.iter().map(|rule| rule.name.clone()).collect()))
+            .map(|vhost| {
+                (
+                    vhost.name.clone(),
+                    vhost.rules.iter().map(|rule| rule.name.clone()).collect(),
+                )
+            })
             .collect();
-        let origins: Vec<_> =
-            live.upstreams.iter().map(|upstream| (upstream.name.clone(), upstream.address.clone())).collect();
+        let origins: Vec<_> = live
+            .upstreams
+            .iter()
+            .map(|upstream| (upstream.name.clone(), upstream.address.clone()))
+            .collect();
         traffic.configure(&rows, &origins);
         Ok(router)
     }
@@ -118,7 +132,12 @@ impl Router {
     /// The vhost that answers to `host`: an exact name, else the longest wildcard, else the default.
     #[must_use]
     pub fn vhost(&self, host: &[u8]) -> Option<&Arc<Vhost>> {
-        let index = self.exact.get(host).copied().or_else(|| self.by_suffix(host)).or(self.any)?;
+        let index = self
+            .exact
+            .get(host)
+            .copied()
+            .or_else(|| self.by_suffix(host))
+            .or(self.any)?;
         self.vhosts.get(index)
     }
 
@@ -126,7 +145,9 @@ impl Router {
         if self.suffix.is_empty() {
             return None;
         }
-        memchr::memchr_iter(b'.', host).filter(|&at| at > 0).find_map(|at| self.suffix.get(host.get(at..)?).copied())
+        memchr::memchr_iter(b'.', host)
+            .filter(|&at| at > 0)
+            .find_map(|at| self.suffix.get(host.get(at..)?).copied())
     }
 
     #[must_use]
@@ -151,20 +172,21 @@ fn upstream(settings: &config::Upstream, workers: usize, previous: Option<&Route
 
 impl fmt::Debug for Vhost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vhost").field("name", &self.name).field("rules", &self.rules).finish_non_exhaustive()
+        f.debug_struct("Vhost")
+            .field("name", &self.name)
+            .field("rules", &self.rules)
+            .finish_non_exhaustive()
     }
 }
 
 impl Vhost {
-    fn compile(
-        vhost: &config::Vhost,
-        upstreams: &[Arc<Upstream>],
-        traffic: &Traffic,
-    ) -> Result<Self, CompileError> {
+    fn compile(vhost: &config::Vhost, upstreams: &[Arc<Upstream>], traffic: &Traffic) -> Result<Self, CompileError> {
         let upstream = upstreams
             .get(vhost.upstream)
             .cloned()
-            .ok_or_else(|| CompileError::Upstream { vhost: vhost.name.clone() })?;
+            .ok_or_else(|| CompileError::Upstream {
+                vhost: vhost.name.clone(),
+            })?;
         let names: Vec<_> = vhost.rules.iter().map(|rule| rule.name.clone()).collect();
         let patterns: Vec<_> = vhost.rules.iter().map(|rule| rule.matches.path.as_ref()).collect();
         let paths = PathIndex::compile(&patterns).map_err(|(at, source)| CompileError::Pattern {
@@ -193,7 +215,10 @@ impl Vhost {
     /// Who counts what `worker` does with the upstream.
     #[must_use]
     pub fn observer(&self, worker: WorkerId) -> Arc<dyn Observe> {
-        self.observers.get(worker.index()).cloned().unwrap_or_else(|| Arc::new(()))
+        self.observers
+            .get(worker.index())
+            .cloned()
+            .unwrap_or_else(|| Arc::new(()))
     }
 
     /// The first rule that matches. The implicit last one always does.
@@ -209,7 +234,10 @@ impl Vhost {
 /// Where no rule matches, RFC 9111 alone decides, with the default targeted field (RFC 9213).
 fn implicit_rule() -> config::Rule {
     config::Rule {
-        policy: Policy { targeted: vec!["cdn-cache-control".to_owned()], ..Policy::default() },
+        policy: Policy {
+            targeted: vec!["cdn-cache-control".to_owned()],
+            ..Policy::default()
+        },
         ..config::Rule::default()
     }
 }
@@ -247,7 +275,10 @@ impl Rule {
 
     fn matches(&self, method: &http::Method, target: &Target, fields: &impl Fields) -> bool {
         (self.methods.is_empty() || self.methods.contains(method))
-            && self.condition.as_ref().is_none_or(|condition| condition.all_hold(target.query(), fields))
+            && self
+                .condition
+                .as_ref()
+                .is_none_or(|condition| condition.all_hold(target.query(), fields))
     }
 }
 

@@ -9,6 +9,7 @@ mod connection;
 mod deadline;
 mod deliver;
 mod exchange;
+mod incoming;
 pub mod listen;
 mod readiness;
 mod shared;

@@ -47,8 +47,14 @@ impl Access {
     /// A client for the commands that talk to a running appliance.
     pub(super) fn client(&self, config: Option<&Path>, environment: &Environment) -> anyhow::Result<Client> {
         let loaded = config.map(config::load).transpose()?.map(|loaded| loaded.resolved);
-        let configured = loaded.as_ref().map(|resolved| format!("http://{}", resolved.admin.listen));
-        let url = self.admin.as_ref().or(environment.admin.as_ref()).or(configured.as_ref());
+        let configured = loaded
+            .as_ref()
+            .map(|resolved| format!("http://{}", resolved.admin.listen));
+        let url = self
+            .admin
+            .as_ref()
+            .or(environment.admin.as_ref())
+            .or(configured.as_ref());
         let endpoint: Endpoint = url.map_or(ADMIN_DEFAULT, String::as_str).parse()?;
         let token_path = loaded.map(|resolved| resolved.token_path());
         let token = self.token(token_path.as_deref(), environment)?;
@@ -73,7 +79,9 @@ fn read_token(path: &Path) -> anyhow::Result<String> {
     let unreadable = || format!("cannot read the token file {}", path.display());
     let file = std::fs::File::open(path).with_context(unreadable)?;
     let mut text = String::new();
-    file.take(TOKEN_BYTES_MAX).read_to_string(&mut text).with_context(unreadable)?;
+    file.take(TOKEN_BYTES_MAX)
+        .read_to_string(&mut text)
+        .with_context(unreadable)?;
     let token = text.trim();
     if token.is_empty() {
         bail!("the token file {} is empty", path.display());

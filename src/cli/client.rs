@@ -2,6 +2,7 @@
 //! how to call and what can go wrong, not what the answers mean.
 
 use std::fmt::{self, Display, Formatter};
+use std::pin::pin;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -151,10 +152,12 @@ impl Client {
     pub fn new(endpoint: Endpoint, token: Option<&str>) -> anyhow::Result<Self> {
         let bearer = |token: &str| {
             let value = HeaderValue::from_str(&format!("Bearer {token}"));
-            value.context("the token has characters that no token has").map(|mut value| {
-                value.set_sensitive(true);
-                value
-            })
+            value
+                .context("the token has characters that no token has")
+                .map(|mut value| {
+                    value.set_sensitive(true);
+                    value
+                })
         };
         Ok(Self {
             endpoint,
@@ -186,7 +189,9 @@ impl Client {
             endpoint: self.endpoint.clone(),
             after,
         };
-        let stream = timeout(CONNECT_MAX, self.connect()).await.map_err(|_| late(CONNECT_MAX))??;
+        let stream = timeout(CONNECT_MAX, self.connect())
+            .await
+            .map_err(|_| late(CONNECT_MAX))??;
         let request = self.request(method, path, body);
         let exchange = timeout(CALL_MAX, self.exchange(stream, request)).await;
         let (status, answer) = exchange.map_err(|_| late(CALL_MAX))??;
@@ -221,13 +226,18 @@ impl Client {
         request
     }
 
-    async fn exchange(&self, stream: TcpStream, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), CallError> {
+    async fn exchange(
+        &self,
+        stream: TcpStream,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(StatusCode, Bytes), CallError> {
         let protocol = |source| CallError::Protocol {
             endpoint: self.endpoint.clone(),
             source,
         };
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(protocol)?;
-        let answer = async {
+        let mut connection = pin!(connection);
+        let mut answer = pin!(async {
             let response = sender.send_request(request).await.map_err(protocol)?;
             let status = response.status();
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
@@ -236,12 +246,12 @@ impl Client {
                 source,
             })?;
             Ok((status, body.to_bytes()))
-        };
-        // The connection moves the bytes and ends with the answer; its own errors reach the answer too.
-        let (answer, _) = tokio::join!(answer, async {
-            let _ = connection.without_shutdown().await;
         });
-        answer
+        // The connection moves the bytes. Where it ends first, the answer knows how.
+        tokio::select! {
+            answer = &mut answer => answer,
+            _ = &mut connection => answer.await,
+        }
     }
 
     fn judge(&self, status: StatusCode, answer: &[u8]) -> Result<Value, CallError> {

@@ -39,7 +39,11 @@ pub(super) fn purge(purge: &Purge, access: &Access, environment: &Environment) -
             }
         }
     }
-    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if has_failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn summary(url: &str, answer: &Value) -> String {
@@ -69,8 +73,14 @@ mod tests {
     #[test]
     fn a_summary_tells_what_went() {
         for (answer, expected) in [
-            (json!({ "matched": 0, "bytes": 0, "vhosts": {} }), "u: nothing was stored"),
-            (json!({ "matched": 1, "bytes": 512, "vhosts": { "www": 1 } }), "u: purged 1 object of www, 512 B"),
+            (
+                json!({ "matched": 0, "bytes": 0, "vhosts": {} }),
+                "u: nothing was stored",
+            ),
+            (
+                json!({ "matched": 1, "bytes": 512, "vhosts": { "www": 1 } }),
+                "u: purged 1 object of www, 512 B",
+            ),
             (
                 json!({ "matched": 3, "bytes": 12_288, "vhosts": { "a": 1, "b": 2 } }),
                 "u: purged 3 objects of a, b, 12.0 KiB",

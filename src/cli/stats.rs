@@ -11,7 +11,16 @@ use super::client::{CallError, Client};
 use super::{output, table};
 
 /// nginx's words in the order in which they are shown. MISS and HIT always are, others where there is something to show.
-const STATUSES: [&str; 8] = ["MISS", "BYPASS", "EXPIRED", "STALE", "UPDATING", "REVALIDATED", "HIT", "SCARCE"];
+const STATUSES: [&str; 8] = [
+    "MISS",
+    "BYPASS",
+    "EXPIRED",
+    "STALE",
+    "UPDATING",
+    "REVALIDATED",
+    "HIT",
+    "SCARCE",
+];
 
 #[derive(Debug, Args)]
 pub(super) struct Stats {
@@ -69,7 +78,10 @@ fn report(answer: &Value) -> String {
         .filter(|&index| STATUSES.get(index).is_some_and(|status| is_shown(status, index)))
         .collect();
     let heads = shown.iter().filter_map(|&index| STATUSES.get(index).copied());
-    let head = ["VHOST", "REQUESTS", "HIT RATIO"].into_iter().chain(heads).chain(["SENT", "RECEIVED"]);
+    let head = ["VHOST", "REQUESTS", "HIT RATIO"]
+        .into_iter()
+        .chain(heads)
+        .chain(["SENT", "RECEIVED"]);
     let mut cells: Vec<Vec<String>> = vec![head.map(str::to_owned).collect()];
     cells.extend(rows.iter().map(|row| row.cells(&shown)));
     table::render(&cells) + &cache_line(answer.get("cache").unwrap_or(&Value::Null))
@@ -100,7 +112,11 @@ impl Row {
         let counts = shown.iter().filter_map(|&index| self.by_status.get(index));
         let fixed = [self.name.clone(), self.requests.to_string(), self.hit_ratio()];
         let bytes = [table::bytes(self.sent), table::bytes(self.received)];
-        fixed.into_iter().chain(counts.map(u64::to_string)).chain(bytes).collect()
+        fixed
+            .into_iter()
+            .chain(counts.map(u64::to_string))
+            .chain(bytes)
+            .collect()
     }
 
     /// HIT of all that have a status. What was served stale or revalidated is no hit, and stands in its own column.
@@ -124,7 +140,10 @@ fn count_of(cache: &Value, status: &str) -> u64 {
             .filter_map(|pair| Some((pair.get(0)?.as_str()?, pair.get(1)?)))
             .find(|(name, _)| name.eq_ignore_ascii_case(status))
             .map(|(_, count)| count),
-        Value::Object(fields) => fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(status)).map(|(_, count)| count),
+        Value::Object(fields) => fields
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(status))
+            .map(|(_, count)| count),
         _ => None,
     };
     let Some(count) = found else { return 0 };
@@ -136,7 +155,10 @@ fn cache_line(cache: &Value) -> String {
         return String::new();
     }
     let name = cache.get("name").and_then(Value::as_str).unwrap_or("main");
-    let (used, max) = (table::bytes(number(cache, "memory_used")), table::bytes(number(cache, "memory_max")));
+    let (used, max) = (
+        table::bytes(number(cache, "memory_used")),
+        table::bytes(number(cache, "memory_max")),
+    );
     let objects = number(cache, "objects");
     let evicted = number(cache, "evicted");
     format!("\ncache {name}: {objects} objects, {used} of {max}, {evicted} evicted\n")

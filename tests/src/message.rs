@@ -60,8 +60,8 @@ pub enum Framing {
 pub enum Strictness {
     /// What a proxy may send on: HTTP/1.1, one way to write everything.
     Exact,
-    /// What RFC 9112 lets a server accept from a client and no more: empty lines before the request, HTTP/1.0, chunk
-    /// extensions.
+    /// What RFC 9112 lets a server accept from a client: empty lines before the request, HTTP/1.0, chunk extensions; and
+    /// targets that should have been percent-encoded.
     AsRead,
 }
 
@@ -319,7 +319,9 @@ pub fn parse_request(head: &[u8], strictness: Strictness) -> Result<RequestHead,
         return malformed(format!("request line {line:?}"));
     };
     let old = *version == "HTTP/1.0" && strictness == Strictness::AsRead;
-    if !is_token(method) || target.is_empty() || !target.is_ascii() || !(old || *version == "HTTP/1.1") {
+    // Clients send targets in raw UTF-8; a proxy encodes them.
+    let is_target = !target.is_empty() && (target.is_ascii() || strictness == Strictness::AsRead);
+    if !is_token(method) || !is_target || !(old || *version == "HTTP/1.1") {
         return malformed(format!("request line {line:?}"));
     }
     let hosts = fields.all("host");

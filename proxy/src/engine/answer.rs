@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
 use super::head::RenderedHead;
 use super::plan::{CachedObject, Reader};
 use crate::clock::unix_secs;
 use crate::engine::respond::has_no_body;
 use crate::origin::{OriginBody, OriginTunnel};
 use crate::outcome::Outcome;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -29,7 +29,10 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) enum AnswerBody {
     Whole(Option<Bytes>),
-    Object { object: Arc<CachedObject>, next: usize },
+    Object {
+        object: Arc<CachedObject>,
+        next: usize,
+    },
     Fill(Box<Reader>),
     Origin(Box<OriginBody>),
     /// 101: the connection is a tunnel from here on.
@@ -63,7 +66,12 @@ impl Answer {
     /// An answer of Larder itself: a line of text.
     pub(crate) fn local(status: StatusCode, text: &str, outcome: Outcome) -> Self {
         let body = Bytes::from(format!("{status}\n{text}\n").into_bytes());
-        Self::document(status, HeaderValue::from_static("text/plain; charset=utf-8"), body, outcome)
+        Self::document(
+            status,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+            body,
+            outcome,
+        )
     }
 
     /// An answer of Larder itself, never to be stored.

@@ -20,8 +20,13 @@ use crate::origin::{Delimited, FetchError, OriginBody, OriginResponse, RequestBo
 use crate::outcome::NotStored;
 
 /// Fields of a client's own conditions: they are about what that client holds, not about what is to be stored.
-const CONDITIONAL: [HeaderName; 5] =
-    [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE, header::IF_RANGE];
+const CONDITIONAL: [HeaderName; 5] = [
+    header::IF_MATCH,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_UNMODIFIED_SINCE,
+    header::IF_RANGE,
+];
 
 /// What the client that caused a fill is told.
 #[derive(Debug)]
@@ -52,14 +57,21 @@ impl Forwarding {
         *outgoing.uri_mut() = self.request.origin_form();
         *outgoing.headers_mut() = self.outgoing_fields();
         let observer = vhost.observer(self.worker.id);
-        let mut response = self.worker.pool().send(&vhost.upstream, outgoing, interim, observer).await?;
+        let mut response = self
+            .worker
+            .pool()
+            .send(&vhost.upstream, outgoing, interim, observer)
+            .await?;
         let upgrade = response.head.headers.get(header::UPGRADE).cloned();
         response_headers(&mut response.head.headers, response.head.version, CACHE_NAME);
         if response.upgraded.is_some()
             && let Some(upgrade) = upgrade
         {
             response.head.headers.insert(header::UPGRADE, upgrade);
-            response.head.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+            response
+                .head
+                .headers
+                .insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         }
         Ok(response)
     }
@@ -71,7 +83,11 @@ impl Forwarding {
             client_ip: request.client.ip(),
             scheme: request.scheme,
             // HTTP/1.0 may name no host; the origin is asked by its own name then.
-            host: if request.authority.is_empty() { vhost.upstream.address() } else { &request.authority },
+            host: if request.authority.is_empty() {
+                vhost.upstream.address()
+            } else {
+                &request.authority
+            },
             version: request.version.into(),
             trusted: super::plan::is_within(&vhost.trusted_proxies, request.client.ip()),
             received_by: CACHE_NAME,
@@ -142,12 +158,28 @@ impl Forwarding {
         freshness: Freshness,
         tell: oneshot::Sender<Fetched>,
     ) {
-        let OriginResponse { head, body, known_length, timing, .. } = response;
+        let OriginResponse {
+            head,
+            body,
+            known_length,
+            timing,
+            ..
+        } = response;
         let rendered = RenderedHead::new(head.status, &head.headers, freshness.strip_set_cookie, unix_secs());
         let directives = ResponseDirectives::parse(&head.headers);
         let authorized = directives.public || directives.must_revalidate || directives.s_maxage.is_present();
-        let stored = Arc::new(StoredHead::new(&rendered, &head.headers, freshness, Moment::now(), authorized));
-        let offer = Offer { expected_len: known_length, keep: Keep::Store, vary: self.vary(&head.headers) };
+        let stored = Arc::new(StoredHead::new(
+            &rendered,
+            &head.headers,
+            freshness,
+            Moment::now(),
+            authorized,
+        ));
+        let offer = Offer {
+            expected_len: known_length,
+            keep: Keep::Store,
+            vary: self.vary(&head.headers),
+        };
         let filling = leader.head(Arc::clone(&stored), offer);
         let _ = tell.send(Fetched::Filling(Filling {
             head: stored,

@@ -41,7 +41,11 @@ impl Forwarding {
 
     async fn pass(self, body: RequestBody, interim: Interim, reason: NotStored) -> Answer {
         let fetched = self.fetch(body, interim).await;
-        self.count_not_stored(if fetched.is_ok() { reason } else { NotStored::OriginFailed });
+        self.count_not_stored(if fetched.is_ok() {
+            reason
+        } else {
+            NotStored::OriginFailed
+        });
         let answer = match fetched {
             Ok(response) => self.pass_on(response, reason),
             Err(error) => self.failed(&error),
@@ -57,7 +61,12 @@ impl Forwarding {
     async fn begin(self, join: Join, interim: Interim) -> Answer {
         let fields = &self.request.fields;
         let variant = |vary: &Selecting, out: &mut Vec<u8>| vary.0.variant_key(fields, out);
-        match self.worker.shared().store.begin(&self.key, join, self.plan.found.as_ref(), variant) {
+        match self
+            .worker
+            .shared()
+            .store
+            .begin(&self.key, join, self.plan.found.as_ref(), variant)
+        {
             Begin::Lead(leader, reader) => self.lead(leader, reader, interim).await,
             Begin::Join(reader) => self.join(reader, interim).await,
             Begin::Found(object) => self.found(object),
@@ -73,17 +82,34 @@ impl Forwarding {
             Ok(Fetched::Pass(response, reason)) => self.pass_on(*response, reason),
             Ok(Fetched::Failed(error)) => self.failed(&error),
             // The fill's task ends without a word only where it was ended with the worker.
-            Err(_) => Answer::local(StatusCode::SERVICE_UNAVAILABLE, "Larder is stopping.", self.outcome(None)),
+            Err(_) => Answer::local(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Larder is stopping.",
+                self.outcome(None),
+            ),
         }
     }
 
     fn filling(&self, filling: Filling, reader: Reader) -> Answer {
-        let Filling { head, private, length, origin_us, not_stored } = filling;
+        let Filling {
+            head,
+            private,
+            length,
+            origin_us,
+            not_stored,
+        } = filling;
         let stored = not_stored.map_or(Stored::Yes, Stored::No);
         Answer {
-            head: RenderedHead { status: head.status, shared: head.shared.clone(), private },
+            head: RenderedHead {
+                status: head.status,
+                shared: head.shared.clone(),
+                private,
+            },
             age: None,
-            outcome: Outcome { stored: Some(stored), ..self.outcome(Some(head.status)) },
+            outcome: Outcome {
+                stored: Some(stored),
+                ..self.outcome(Some(head.status))
+            },
             length,
             body: AnswerBody::Fill(Box::new(reader)),
             origin_us: Some(origin_us),
@@ -97,9 +123,17 @@ impl Forwarding {
             Ok(head) => {
                 let now = Moment::now();
                 Answer {
-                    head: RenderedHead { status: head.status, shared: head.shared.clone(), private: Bytes::new() },
+                    head: RenderedHead {
+                        status: head.status,
+                        shared: head.shared.clone(),
+                        private: Bytes::new(),
+                    },
                     age: Some(head.age(now)),
-                    outcome: Outcome { collapsed: true, ttl_secs: Some(head.ttl(now)), ..self.outcome(None) },
+                    outcome: Outcome {
+                        collapsed: true,
+                        ttl_secs: Some(head.ttl(now)),
+                        ..self.outcome(None)
+                    },
                     length: reader.expected_len(),
                     body: AnswerBody::Fill(Box::new(reader)),
                     origin_us: None,
@@ -110,8 +144,15 @@ impl Forwarding {
             Err(ReaderEnd::Retry) => Box::pin(self.begin(Join::Answered, interim)).await,
             Err(ReaderEnd::Failed(error)) => {
                 let status = StatusCode::from_u16(shared_status(&error)).unwrap_or(StatusCode::BAD_GATEWAY);
-                let outcome = Outcome { collapsed: true, ..self.outcome(None) };
-                Answer::local(status, "The origin did not answer the request that this one waited for.", outcome)
+                let outcome = Outcome {
+                    collapsed: true,
+                    ..self.outcome(None)
+                };
+                Answer::local(
+                    status,
+                    "The origin did not answer the request that this one waited for.",
+                    outcome,
+                )
             }
         }
     }
@@ -120,9 +161,17 @@ impl Forwarding {
     fn found(&self, object: Arc<CachedObject>) -> Answer {
         let now = Moment::now();
         let head = &object.head;
-        let outcome = Outcome { cache: Some(CacheStatus::Hit), ttl_secs: Some(head.ttl(now)), ..Outcome::NONE };
+        let outcome = Outcome {
+            cache: Some(CacheStatus::Hit),
+            ttl_secs: Some(head.ttl(now)),
+            ..Outcome::NONE
+        };
         Answer {
-            head: RenderedHead { status: head.status, shared: head.shared.clone(), private: Bytes::new() },
+            head: RenderedHead {
+                status: head.status,
+                shared: head.shared.clone(),
+                private: Bytes::new(),
+            },
             age: Some(head.age(now)),
             outcome,
             length: Some(object.body.len()),
@@ -141,7 +190,10 @@ impl Forwarding {
         Answer {
             head: RenderedHead::new(status, &response.head.headers, false, unix_secs()),
             age: None,
-            outcome: Outcome { stored: Some(Stored::No(reason)), ..self.outcome(Some(status)) },
+            outcome: Outcome {
+                stored: Some(Stored::No(reason)),
+                ..self.outcome(Some(status))
+            },
             length: response.known_length,
             body,
             origin_us: Some(micros(response.timing.first_byte)),
@@ -151,7 +203,10 @@ impl Forwarding {
 
     fn failed(&self, error: &FetchError) -> Answer {
         let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_GATEWAY);
-        let outcome = Outcome { stored: Some(Stored::No(NotStored::OriginFailed)), ..self.outcome(None) };
+        let outcome = Outcome {
+            stored: Some(Stored::No(NotStored::OriginFailed)),
+            ..self.outcome(None)
+        };
         let text = format!("The origin gave no usable answer: {}.", error.kind.name());
         Answer::local(status, &text, outcome)
     }
@@ -171,7 +226,9 @@ impl Forwarding {
 /// The status that those get who waited for a fill that failed.
 fn shared_status(error: &FillError) -> u16 {
     match error {
-        FillError::Failed(cause) => cause.downcast_ref::<SharedFailure>().map_or(502, |failure| failure.status),
+        FillError::Failed(cause) => cause
+            .downcast_ref::<SharedFailure>()
+            .map_or(502, |failure| failure.status),
         FillError::Length { .. } | FillError::Lost => 502,
     }
 }

@@ -68,7 +68,9 @@ impl StoredHead {
 
     /// Current age in seconds (RFC 9111 section 4.2.3).
     pub(crate) fn age(&self, now: Moment) -> u64 {
-        self.freshness.initial_age_secs.saturating_add(now.secs_since(self.received))
+        self.freshness
+            .initial_age_secs
+            .saturating_add(now.secs_since(self.received))
     }
 
     /// Seconds of freshness left; not positive when stale.
@@ -116,7 +118,11 @@ impl RenderedHead {
             shared.extend_from_slice(b"\r\n");
         }
         // `Bytes::from` of an exact allocation: what is stored holds no spare capacity.
-        Self { status, shared: Bytes::from(shared.into_boxed_slice()), private: Bytes::from(private) }
+        Self {
+            status,
+            shared: Bytes::from(shared.into_boxed_slice()),
+            private: Bytes::from(private),
+        }
     }
 }
 
@@ -163,13 +169,19 @@ mod tests {
             ("date", "Thu, 01 Jan 1970 00:00:00 GMT"),
         ]);
         let head = RenderedHead::new(StatusCode::OK, &fields, true, 0);
-        assert_eq!(&head.shared[..], b"HTTP/1.1 200 OK\r\nETag: \"a\"\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n");
+        assert_eq!(
+            &head.shared[..],
+            b"HTTP/1.1 200 OK\r\nETag: \"a\"\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n"
+        );
         assert_eq!(&head.private[..], b"Age: 7\r\nSet-Cookie: sid=1\r\n");
     }
 
     #[test]
     fn a_missing_date_is_added() {
         let head = RenderedHead::new(StatusCode::NOT_FOUND, &HeaderMap::new(), false, 784_111_777);
-        assert_eq!(&head.shared[..], b"HTTP/1.1 404 Not Found\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+        assert_eq!(
+            &head.shared[..],
+            b"HTTP/1.1 404 Not Found\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+        );
     }
 }

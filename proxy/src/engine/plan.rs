@@ -107,7 +107,13 @@ pub(crate) fn route<F: Fields>(
     let rule = vhost.rule(view.method, target, view.fields)?;
     let raw_query = rule.apply_query(target);
     key::write(view.scheme, view.authority, target.as_bytes(), &vhost.name, key_out);
-    Some((Route { vhost: Arc::clone(vhost), rule: Arc::clone(rule) }, raw_query))
+    Some((
+        Route {
+            vhost: Arc::clone(vhost),
+            rule: Arc::clone(rule),
+        },
+        raw_query,
+    ))
 }
 
 /// Looks the request up and decides what is to be done. `raw_query` is the query before the rule's settings removed anything,
@@ -127,9 +133,10 @@ pub(crate) fn plan<F: Fields>(
     let plan = lookup(view, route, raw_query, key, store, now, &directives);
     match plan {
         Plan::Forward(_) if directives.only_if_cached => Plan::OnlyIfCached,
-        Plan::Forward(forward) => {
-            Plan::Forward(ForwardPlan { fill: fill_mode(view, route, raw_query, forward.cache), ..forward })
-        }
+        Plan::Forward(forward) => Plan::Forward(ForwardPlan {
+            fill: fill_mode(view, route, raw_query, forward.cache),
+            ..forward
+        }),
         other => other,
     }
 }
@@ -138,11 +145,20 @@ fn by_method<F>(view: &View<'_, F>, route: &Route) -> Option<Plan> {
     if let Some(purge) = &route.vhost.purge
         && purge.method == *view.method
     {
-        return Some(if is_within(&purge.allow, view.client) { Plan::Purge } else { Plan::PurgeForbidden });
+        return Some(if is_within(&purge.allow, view.client) {
+            Plan::Purge
+        } else {
+            Plan::PurgeForbidden
+        });
     }
     let pass = |why| {
         let fill = FillMode::Pass(NotStored::Request);
-        Plan::Forward(ForwardPlan { why, cache: CacheStatus::Bypass, fill, found: None })
+        Plan::Forward(ForwardPlan {
+            why,
+            cache: CacheStatus::Bypass,
+            fill,
+            found: None,
+        })
     };
     match *view.method {
         Method::TRACE | Method::CONNECT => Some(Plan::MethodNotAllowed),
@@ -155,7 +171,12 @@ fn by_method<F>(view: &View<'_, F>, route: &Route) -> Option<Plan> {
 
 /// The vhost lets clients upgrade to what this one asks for.
 fn may_upgrade<F>(view: &View<'_, F>, vhost: &Vhost) -> bool {
-    view.upgrade.is_some_and(|asked| vhost.upgrade.iter().any(|protocol| asked.eq_ignore_ascii_case(protocol.as_bytes())))
+    view.upgrade.is_some_and(|asked| {
+        vhost
+            .upgrade
+            .iter()
+            .any(|protocol| asked.eq_ignore_ascii_case(protocol.as_bytes()))
+    })
 }
 
 pub(crate) fn is_within(networks: &[IpNet], address: IpAddr) -> bool {
@@ -172,8 +193,14 @@ fn lookup<F: Fields>(
     now: Moment,
     directives: &RequestDirectives,
 ) -> Plan {
-    let forward =
-        |why, cache, found| Plan::Forward(ForwardPlan { why, cache, fill: FillMode::Shared, found });
+    let forward = |why, cache, found| {
+        Plan::Forward(ForwardPlan {
+            why,
+            cache,
+            fill: FillMode::Shared,
+            found,
+        })
+    };
     if route.rule.bypass.holds(raw_query, view.fields) {
         return forward(Forward::Rule, CacheStatus::Bypass, None);
     }
@@ -201,19 +228,17 @@ fn lookup<F: Fields>(
 /// A content-coding that the client does not take is never served, whatever the origin says of Vary (RFC 9110 section
 /// 12.5.3).
 fn is_acceptable<F: Fields>(object: &CachedObject, fields: &F) -> bool {
-    object.head.content_encoding().is_none_or(|coding| accept_encoding::accepts(fields, coding))
+    object
+        .head
+        .content_encoding()
+        .is_none_or(|coding| accept_encoding::accepts(fields, coding))
 }
 
 fn is_authorized<F: Fields>(fields: &F) -> bool {
     fields.lines("authorization").next().is_some()
 }
 
-fn fill_mode<F: Fields>(
-    view: &View<'_, F>,
-    route: &Route,
-    raw_query: Option<&[u8]>,
-    cache: CacheStatus,
-) -> FillMode {
+fn fill_mode<F: Fields>(view: &View<'_, F>, route: &Route, raw_query: Option<&[u8]>, cache: CacheStatus) -> FillMode {
     if *view.method == Method::HEAD || view.fields.lines("range").next().is_some() {
         // An answer to HEAD has no body to store; one to Range may be a part only.
         FillMode::Pass(NotStored::Request)

@@ -17,7 +17,11 @@ impl Conditions {
     #[must_use]
     pub fn compile(condition: &Condition) -> Self {
         let bytes = |names: &[String]| names.iter().map(|name| name.as_bytes().into()).collect();
-        Self { query: bytes(&condition.query), cookie: bytes(&condition.cookie), header: condition.header.clone() }
+        Self {
+            query: bytes(&condition.query),
+            cookie: bytes(&condition.cookie),
+            header: condition.header.clone(),
+        }
     }
 
     /// Whether any of the named parameters, cookies or fields is present, whatever its value.
@@ -40,7 +44,10 @@ fn has_parameter(query: Option<&[u8]>, name: &[u8]) -> bool {
 }
 
 fn has_cookie(fields: &impl Fields, name: &[u8]) -> bool {
-    fields.lines("cookie").flat_map(|line| line.split(|&b| b == b';')).any(|pair| name_of(pair).trim_ascii() == name)
+    fields
+        .lines("cookie")
+        .flat_map(|line| line.split(|&b| b == b';'))
+        .any(|pair| name_of(pair).trim_ascii() == name)
 }
 
 fn has_field(fields: &impl Fields, name: &str) -> bool {

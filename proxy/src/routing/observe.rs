@@ -15,7 +15,10 @@ pub(super) fn by_worker(traffic: &Traffic, upstream: &Upstream) -> Vec<Arc<dyn O
     let counters = traffic.origin(upstream.name(), upstream.address());
     (0..traffic.workers())
         .map(|index| {
-            Arc::new(Counting { counters: Arc::clone(&counters), worker: WorkerId::new(index) }) as Arc<dyn Observe>
+            Arc::new(Counting {
+                counters: Arc::clone(&counters),
+                worker: WorkerId::new(index),
+            }) as Arc<dyn Observe>
         })
         .collect()
 }

@@ -59,7 +59,9 @@ impl Matcher {
 }
 
 fn regex(source: &str) -> Result<regex::bytes::Regex, PatternError> {
-    Ok(regex::bytes::RegexBuilder::new(source).size_limit(REGEX_SIZE_MAX).build()?)
+    Ok(regex::bytes::RegexBuilder::new(source)
+        .size_limit(REGEX_SIZE_MAX)
+        .build()?)
 }
 
 fn is_literal(glob: &str) -> bool {
@@ -97,9 +99,17 @@ impl PathIndex {
             let fits = |m: &Matcher| m.first_segment().is_none_or(|s| *s == **segment);
             rules.extend(matchers.iter().enumerate().filter(|(_, m)| fits(m)).map(|(at, _)| at));
         }
-        let general =
-            matchers.iter().enumerate().filter(|(_, m)| m.first_segment().is_none()).map(|(at, _)| at).collect();
-        Ok(Self { matchers, by_segment, general })
+        let general = matchers
+            .iter()
+            .enumerate()
+            .filter(|(_, m)| m.first_segment().is_none())
+            .map(|(at, _)| at)
+            .collect();
+        Ok(Self {
+            matchers,
+            by_segment,
+            general,
+        })
     }
 
     /// The rules whose pattern matches, in their order.
@@ -109,7 +119,10 @@ impl PathIndex {
         } else {
             self.by_segment.get(first_segment(path)).unwrap_or(&self.general)
         };
-        rules.iter().copied().filter(move |&at| self.matchers.get(at).is_some_and(|m| m.matches(path)))
+        rules
+            .iter()
+            .copied()
+            .filter(move |&at| self.matchers.get(at).is_some_and(|m| m.matches(path)))
     }
 }
 
@@ -142,7 +155,11 @@ mod tests {
             ("/asterisk", &[3, 5]),
         ];
         for (path, expected) in table {
-            assert_eq!(index.candidates(path.as_bytes()).collect::<Vec<_>>(), expected, "{path}");
+            assert_eq!(
+                index.candidates(path.as_bytes()).collect::<Vec<_>>(),
+                expected,
+                "{path}"
+            );
         }
     }
 

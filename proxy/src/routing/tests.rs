@@ -33,7 +33,15 @@ fn vhost(name: &str, hosts: Vec<HostPattern>, rules: Vec<config::Rule>) -> confi
 
 fn compile(vhosts: Vec<config::Vhost>) -> Router {
     let traffic = Traffic::new(1, "main", 0);
-    Router::compile(&Live { upstreams: vec![upstream_settings()], vhosts }, &traffic, None).unwrap()
+    Router::compile(
+        &Live {
+            upstreams: vec![upstream_settings()],
+            vhosts,
+        },
+        &traffic,
+        None,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -65,22 +73,44 @@ fn without_a_default_an_unknown_host_has_no_vhost() {
 
 #[test]
 fn the_first_rule_that_matches_in_all_it_names_wins() {
-    let rule = |name: &str, matches: Match| config::Rule { name: name.into(), matches, ..config::Rule::default() };
+    let rule = |name: &str, matches: Match| config::Rule {
+        name: name.into(),
+        matches,
+        ..config::Rule::default()
+    };
     let glob = |g: &str| Some(PathPattern::Glob(g.into()));
     let router = compile(vec![vhost(
         "any",
         vec![HostPattern::Any],
         vec![
-            rule("posts", Match { path: glob("/a/**"), methods: vec![Method::POST], condition: None }),
+            rule(
+                "posts",
+                Match {
+                    path: glob("/a/**"),
+                    methods: vec![Method::POST],
+                    condition: None,
+                },
+            ),
             rule(
                 "both",
                 Match {
                     path: glob("/a/**"),
                     methods: vec![],
-                    condition: Some(Condition { query: vec!["x".into()], cookie: vec!["sid".into()], header: vec![] }),
+                    condition: Some(Condition {
+                        query: vec!["x".into()],
+                        cookie: vec!["sid".into()],
+                        header: vec![],
+                    }),
                 },
             ),
-            rule("rest", Match { path: glob("/a/**"), methods: vec![], condition: None }),
+            rule(
+                "rest",
+                Match {
+                    path: glob("/a/**"),
+                    methods: vec![],
+                    condition: None,
+                },
+            ),
         ],
     )]);
     let vhost = router.vhost(b"any").unwrap();
@@ -97,6 +127,10 @@ fn the_first_rule_that_matches_in_all_it_names_wins() {
     for (method, raw, fields, expected) in table {
         let mut target = Target::default();
         target.normalise(raw.as_bytes());
-        assert_eq!(vhost.rule(&method, &target, fields).unwrap().name, expected, "{method} {raw}");
+        assert_eq!(
+            vhost.rule(&method, &target, fields).unwrap().name,
+            expected,
+            "{method} {raw}"
+        );
     }
 }

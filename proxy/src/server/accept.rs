@@ -74,7 +74,10 @@ fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
 
 /// Errors that say something of the connection that was to be accepted, not of the listener (accept(2)).
 fn is_of_one_connection(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted)
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted
+    )
 }
 
 fn dispatch(socket: TcpStream, peer: SocketAddr, shared: &Arc<Shared>, workers: &[UnboundedSender<Accepted>]) {

@@ -48,7 +48,11 @@ impl Admission {
         if let Some(count) = admission.workers.get(worker) {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        Some(ConnectionGuard { admission: Arc::clone(admission), worker, client })
+        Some(ConnectionGuard {
+            admission: Arc::clone(admission),
+            worker,
+            client,
+        })
     }
 
     fn enter_client(&self, client: IpAddr) -> bool {
@@ -64,7 +68,11 @@ impl Admission {
 
     fn least_busy(&self) -> usize {
         let load = |(_, count): &(usize, &AtomicUsize)| count.load(Ordering::Relaxed);
-        self.workers.iter().enumerate().min_by_key(load).map_or(0, |(index, _)| index)
+        self.workers
+            .iter()
+            .enumerate()
+            .min_by_key(load)
+            .map_or(0, |(index, _)| index)
     }
 
     pub(super) fn active(&self) -> usize {
@@ -129,7 +137,9 @@ mod tests {
     #[test]
     fn connections_spread_evenly_and_caps_hold() {
         let admission = Arc::new(Admission::new(3, 100, None));
-        let guards: Vec<_> = (0..100).map(|_| Admission::enter(&admission, client(1)).unwrap()).collect();
+        let guards: Vec<_> = (0..100)
+            .map(|_| Admission::enter(&admission, client(1)).unwrap())
+            .collect();
         assert!(Admission::enter(&admission, client(1)).is_none());
         for worker in 0..3 {
             let count = guards.iter().filter(|guard| guard.worker() == worker).count();
@@ -150,6 +160,10 @@ mod tests {
         drop(first);
         assert!(Admission::enter(&admission, client(1)).is_some());
         assert_eq!(admission.active(), 1);
-        assert_eq!(admission.clients.lock().len(), 1, "clients without connections are forgotten");
+        assert_eq!(
+            admission.clients.lock().len(),
+            1,
+            "clients without connections are forgotten"
+        );
     }
 }

@@ -75,7 +75,17 @@ pub(super) fn client_side<'a>(
             }
         };
         let (timeouts, limits) = (boot.timeouts, boot.limits);
-        Upload { half, deadline, timeouts, limits, decoder, sender, early }.run(received).await
+        Upload {
+            half,
+            deadline,
+            timeouts,
+            limits,
+            decoder,
+            sender,
+            early,
+        }
+        .run(received)
+        .await
     };
     (side, body)
 }

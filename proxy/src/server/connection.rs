@@ -20,8 +20,8 @@ use super::stream::{ClientGone, ClientStream};
 use super::turn::{Next, Turn, take_turn};
 use super::worker::Worker;
 use crate::clock::Moment;
-use crate::http1::response::{ErrorPage, PageBody};
 use crate::http1;
+use crate::http1::response::{ErrorPage, PageBody};
 use crate::traffic::TimeoutKind;
 
 #[derive(Debug)]
@@ -57,7 +57,10 @@ const LINGER: std::time::Duration = std::time::Duration::from_secs(2);
 impl Connection {
     pub(super) fn new(accepted: Accepted, worker: Arc<Worker>) -> io::Result<Self> {
         let deadline = worker.deadlines.add();
-        deadline.set(TimeoutKind::Idle, Moment::now().after(worker.shared().boot.timeouts.idle));
+        deadline.set(
+            TimeoutKind::Idle,
+            Moment::now().after(worker.shared().boot.timeouts.idle),
+        );
         let socket = TcpStream::from_std(accepted.socket)?;
         Ok(Self {
             stream: ClientStream { socket, deadline },
@@ -77,8 +80,11 @@ impl Connection {
             Ok(_) | Err(ClientGone::Io) => {}
             Err(ClientGone::Timeout(kind)) => {
                 self.worker.shared().traffic.connections().timeout(kind);
-                if kind == TimeoutKind::Header {
-                    self.say_timeout();
+                match kind {
+                    TimeoutKind::Header => self.say_timeout(),
+                    // What the client does not take would stay in the kernel's buffers for minutes after a plain close.
+                    TimeoutKind::Write => self.reset(),
+                    TimeoutKind::Idle | TimeoutKind::Body => {}
                 }
             }
         }
@@ -127,7 +133,9 @@ impl Connection {
             self.stream.deadline.set(TimeoutKind::Idle, now.after(timeouts.idle));
         } else if !self.in_head {
             self.in_head = true;
-            self.stream.deadline.set(TimeoutKind::Header, now.after(timeouts.header));
+            self.stream
+                .deadline
+                .set(TimeoutKind::Header, now.after(timeouts.header));
         }
     }
 

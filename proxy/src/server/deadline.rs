@@ -33,14 +33,22 @@ pub(crate) struct Deadlines {
 
 impl Deadlines {
     pub(crate) fn add(self: &Arc<Self>) -> Deadline {
-        let entry = Arc::new(Entry { at: AtomicU64::new(NEVER), kind: AtomicU8::new(0), waker: Mutex::new(None) });
+        let entry = Arc::new(Entry {
+            at: AtomicU64::new(NEVER),
+            kind: AtomicU8::new(0),
+            waker: Mutex::new(None),
+        });
         let mut entries = self.entries.lock();
         let index = self.free.lock().pop().unwrap_or(entries.len());
         match entries.get_mut(index) {
             Some(slot) => *slot = Some(Arc::clone(&entry)),
             None => entries.push(Some(Arc::clone(&entry))),
         }
-        Deadline { entry, index, owner: Arc::clone(self) }
+        Deadline {
+            entry,
+            index,
+            owner: Arc::clone(self),
+        }
     }
 
     /// Wakes every connection whose deadline has passed.

@@ -54,7 +54,12 @@ impl Manner {
 
 impl<'a> Output<'a> {
     pub(super) const fn new(half: WriteHalf<'a>, deadline: &'a Deadline, patience: Duration) -> Self {
-        Self { half, deadline, patience, sent: 0 }
+        Self {
+            half,
+            deadline,
+            patience,
+            sent: 0,
+        }
     }
 
     /// Writes all of `parts`; each write that is taken renews the client's time.
@@ -62,7 +67,8 @@ impl<'a> Output<'a> {
         let mut skip = 0;
         let total: usize = parts.iter().map(|part| part.len()).sum();
         while skip < total {
-            self.deadline.set(TimeoutKind::Write, Moment::now().after(self.patience));
+            self.deadline
+                .set(TimeoutKind::Write, Moment::now().after(self.patience));
             skip += self.write_some(parts, skip).await?;
         }
         self.deadline.clear();
@@ -75,14 +81,16 @@ impl<'a> Output<'a> {
             *slot = IoSlice::new(part.get(skip.min(part.len())..).unwrap_or_default());
             skip = skip.saturating_sub(part.len());
         }
-        let written = poll_fn(|context| match Pin::new(&mut self.half).poll_write_vectored(context, &slices) {
-            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(ClientGone::Io)),
-            Poll::Ready(Ok(written)) => Poll::Ready(Ok(written)),
-            Poll::Pending => match self.deadline.check(context) {
-                Some(kind) => Poll::Ready(Err(ClientGone::Timeout(kind))),
-                None => Poll::Pending,
+        let written = poll_fn(
+            |context| match Pin::new(&mut self.half).poll_write_vectored(context, &slices) {
+                Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(ClientGone::Io)),
+                Poll::Ready(Ok(written)) => Poll::Ready(Ok(written)),
+                Poll::Pending => match self.deadline.check(context) {
+                    Some(kind) => Poll::Ready(Err(ClientGone::Timeout(kind))),
+                    None => Poll::Pending,
+                },
             },
-        })
+        )
         .await?;
         self.sent += written as u64;
         Ok(written)
@@ -94,11 +102,22 @@ impl<'a> Output<'a> {
         let mut head = Vec::with_capacity(answer.head.shared.len() + answer.head.private.len() + 256);
         head.extend_from_slice(&answer.head.shared);
         head.extend_from_slice(&answer.head.private);
-        finish_head(&mut head, framing, answer.age, &answer.outcome, manner.version, manner.persistence);
+        finish_head(
+            &mut head,
+            framing,
+            answer.age,
+            &answer.outcome,
+            manner.version,
+            manner.persistence,
+        );
         if manner.head_only || framing == Framing::Bodiless {
             self.write_all(&[&head]).await?;
             // The origin's connection is free only once its end of the message has been seen.
-            return Ok(answer.body.chunk().await.map_or(Delivered::BrokenOff, |_| Delivered::Whole));
+            return Ok(answer
+                .body
+                .chunk()
+                .await
+                .map_or(Delivered::BrokenOff, |_| Delivered::Whole));
         }
         let first = tokio::select! {
             biased;
@@ -118,7 +137,9 @@ impl<'a> Output<'a> {
             }
         }
         loop {
-            let Ok(chunk) = answer.body.chunk().await else { return Ok(Delivered::BrokenOff) };
+            let Ok(chunk) = answer.body.chunk().await else {
+                return Ok(Delivered::BrokenOff);
+            };
             if let Some(end) = body.send(self, &[], chunk).await? {
                 return Ok(end);
             }
@@ -140,7 +161,9 @@ impl BodyOutput {
         before: &[u8],
         chunk: Option<Bytes>,
     ) -> Result<Option<Delivered>, ClientGone> {
-        let Some(chunk) = chunk else { return self.end(output, before).await.map(Some) };
+        let Some(chunk) = chunk else {
+            return self.end(output, before).await.map(Some);
+        };
         self.sent += chunk.len() as u64;
         if let Framing::Length(length) = self.framing
             && self.sent > length

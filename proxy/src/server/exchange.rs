@@ -40,8 +40,14 @@ pub(super) struct Start {
 /// What is to be done for it.
 #[derive(Debug)]
 pub(super) enum Task {
-    Forward { route: Route, key: Arc<[u8]>, plan: ForwardPlan },
-    Purge { key: Arc<[u8]> },
+    Forward {
+        route: Route,
+        key: Arc<[u8]>,
+        plan: ForwardPlan,
+    },
+    Purge {
+        key: Arc<[u8]>,
+    },
     /// Answer this.
     Refuse(StatusCode, &'static str),
 }
@@ -53,16 +59,31 @@ const INTERIM_MAX: usize = 16;
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 pub(super) async fn run(connection: &mut Connection, start: Box<Start>) -> Result<Continue, ClientGone> {
-    let Start { request, framing, expect_continue, persistent, route, task } = *start;
+    let Start {
+        request,
+        framing,
+        expect_continue,
+        persistent,
+        route,
+        task,
+    } = *start;
     let worker = Arc::clone(&connection.worker);
     let request = Arc::new(request);
-    let counters = route.as_ref().map_or_else(|| worker.shared().traffic.unknown(), |route| &route.vhost.counters);
+    let counters = route
+        .as_ref()
+        .map_or_else(|| worker.shared().traffic.unknown(), |route| &route.vhost.counters);
     let _in_flight = counters.enter();
     connection.stream.deadline.clear();
     let mut talk = Talk::new(Arc::clone(&request), framing, persistent);
     let result = match task {
         Task::Forward { route, key, plan } => {
-            let forwarding = Forwarding { worker: Arc::clone(&worker), request, route, key, plan };
+            let forwarding = Forwarding {
+                worker: Arc::clone(&worker),
+                request,
+                route,
+                key,
+                plan,
+            };
             talk.forward(connection, forwarding, expect_continue).await
         }
         Task::Purge { key } => talk.local(connection, purge(&worker.shared().store, &key)).await,
@@ -82,7 +103,12 @@ fn purge(store: &CacheStore, key: &[u8]) -> Answer {
         "fence": purged.fence,
     });
     let json = HeaderValue::from_static("application/json");
-    Answer::document(StatusCode::OK, json, format!("{body}\n").into_bytes().into(), Outcome::NONE)
+    Answer::document(
+        StatusCode::OK,
+        json,
+        format!("{body}\n").into_bytes().into(),
+        Outcome::NONE,
+    )
 }
 
 /// One request and what is known of its answer so far.
@@ -155,14 +181,23 @@ impl Talk {
         let boot = &worker.shared().boot;
         let body_deadline = worker.deadlines.add();
         let has_body = self.framing != http1::Framing::None;
-        let early = if has_body { std::mem::take(&mut connection.carry) } else { Vec::new() };
+        let early = if has_body {
+            std::mem::take(&mut connection.carry)
+        } else {
+            Vec::new()
+        };
         let (ended, rest) = {
             let (half, output) = connection.stream.socket.split();
             let mut output = Output::new(output, &connection.stream.deadline, boot.timeouts.write);
             let received = AtomicU64::new(0);
             let (side, body) = client_side(self.framing, early, half, &body_deadline, boot, &received);
-            let mut client = ClientSide { future: pin!(side), end: None };
-            let ended = self.converse(&mut output, &mut client, forwarding, body, expect_continue).await;
+            let mut client = ClientSide {
+                future: pin!(side),
+                end: None,
+            };
+            let ended = self
+                .converse(&mut output, &mut client, forwarding, body, expect_continue)
+                .await;
             self.sent = output.sent;
             self.body_received = received.load(Ordering::Relaxed);
             (ended, client.end)
@@ -270,7 +305,11 @@ impl Talk {
         self.origin_us = answer.origin_us;
         let manner = Manner {
             version: self.request.version,
-            persistence: if persistent { Persistence::KeepAlive } else { Persistence::Close },
+            persistence: if persistent {
+                Persistence::KeepAlive
+            } else {
+                Persistence::Close
+            },
             head_only: self.request.method == Method::HEAD,
         };
         Ok(match output.deliver(answer, manner).await? {

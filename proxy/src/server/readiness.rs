@@ -1,6 +1,9 @@
 //! Waiting for a listening socket without giving up its own `accept`: tokio's listener would register each new connection
 //! with the accepting runtime, only for it to be taken out again for the worker's.
-#![expect(unsafe_code, reason = "the registration of a descriptor is unsafe in tokio; std's listener keeps its promise")]
+#![expect(
+    unsafe_code,
+    reason = "the registration of a descriptor is unsafe in tokio; std's listener keeps its promise"
+)]
 
 use std::io;
 use std::net::TcpListener;

@@ -25,8 +25,19 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(boot: Boot, router: ArcSwap<Router>, store: CacheStore, traffic: Arc<Traffic>) -> Self {
         let limits = &boot.limits;
-        let admission = Arc::new(Admission::new(boot.workers, limits.connections, limits.connections_per_client));
-        Self { boot, router, store, traffic, admission, drain: Drain::default() }
+        let admission = Arc::new(Admission::new(
+            boot.workers,
+            limits.connections,
+            limits.connections_per_client,
+        ));
+        Self {
+            boot,
+            router,
+            store,
+            traffic,
+            admission,
+            drain: Drain::default(),
+        }
     }
 
     /// Open client connections.

@@ -35,7 +35,11 @@ impl ClientStream {
         }
     }
 
-    pub(crate) fn poll_write(&mut self, context: &mut Context<'_>, parts: &[IoSlice<'_>]) -> Poll<Result<usize, ClientGone>> {
+    pub(crate) fn poll_write(
+        &mut self,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<Result<usize, ClientGone>> {
         match Pin::new(&mut self.socket).poll_write_vectored(context, parts) {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(ClientGone::Io)),
             Poll::Ready(Ok(written)) => Poll::Ready(Ok(written)),

@@ -27,12 +27,21 @@ where
     let (to_origin, to_client) = (AtomicU64::new(0), AtomicU64::new(0));
     let (from_client, into_client) = tokio::io::split(client);
     let (from_origin, mut into_origin) = tokio::io::split(origin);
-    let there = Way { carried: &to_origin, last_move: &last_move };
-    let back = Way { carried: &to_client, last_move: &last_move };
+    let there = Way {
+        carried: &to_origin,
+        last_move: &last_move,
+    };
+    let back = Way {
+        carried: &to_client,
+        last_move: &last_move,
+    };
     let both = async {
         if into_origin.write_all(early).await.is_ok() {
             to_origin.fetch_add(early.len() as u64, Ordering::Relaxed);
-            tokio::join!(there.copy(from_client, into_origin), back.copy(from_origin, into_client));
+            tokio::join!(
+                there.copy(from_client, into_origin),
+                back.copy(from_origin, into_client)
+            );
         }
     };
     tokio::select! {

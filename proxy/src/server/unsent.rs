@@ -26,7 +26,11 @@ pub(super) struct Unsent {
 
 impl Unsent {
     pub(super) fn new(bytes: Vec<u8>, object: Option<Arc<CachedObject>>) -> Self {
-        Self { bytes, object, ..Self::default() }
+        Self {
+            bytes,
+            object,
+            ..Self::default()
+        }
     }
 
     /// The buffer, to be used again.
@@ -75,7 +79,11 @@ impl Unsent {
 
     fn pieces<'a>(&'a self, into: &mut [IoSlice<'a>; PIECES]) -> usize {
         let head = self.bytes.get(self.written..).filter(|rest| !rest.is_empty());
-        let chunks = self.object.iter().flat_map(|object| object.body.chunks()).skip(self.chunk);
+        let chunks = self
+            .object
+            .iter()
+            .flat_map(|object| object.body.chunks())
+            .skip(self.chunk);
         let bodies = chunks.enumerate().filter_map(|(at, chunk)| {
             let from = if at == 0 { self.chunk_written } else { 0 };
             chunk.get(from..).filter(|rest| !rest.is_empty())
@@ -93,7 +101,10 @@ impl Unsent {
         self.written += of_bytes;
         written -= of_bytes;
         while written > 0 {
-            let chunk = self.object.as_ref().and_then(|object| object.body.chunks().get(self.chunk));
+            let chunk = self
+                .object
+                .as_ref()
+                .and_then(|object| object.body.chunks().get(self.chunk));
             let Some(chunk) = chunk else { return };
             let rest = chunk.len() - self.chunk_written;
             if written < rest {

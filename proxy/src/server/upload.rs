@@ -25,7 +25,9 @@ const BUFFER: usize = 16 * 1024;
 #[derive(Debug)]
 pub(super) enum Uploaded {
     /// All of it was handed on; `rest` is what the client sent behind it.
-    Whole { rest: Vec<u8> },
+    Whole {
+        rest: Vec<u8>,
+    },
     /// The origin wants no more of it. What is left of it on the connection was not read.
     Unwanted,
     /// It breaks the protocol or a limit.
@@ -104,16 +106,19 @@ impl Upload<'_> {
     }
 
     async fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientGone> {
-        self.deadline.set(TimeoutKind::Body, Moment::now().after(self.timeouts.body));
+        self.deadline
+            .set(TimeoutKind::Body, Moment::now().after(self.timeouts.body));
         let mut buffer = ReadBuf::new(buffer);
-        let read = poll_fn(|context| match Pin::new(&mut self.half).poll_read(context, &mut buffer) {
-            Poll::Ready(Ok(())) => Poll::Ready(Ok(buffer.filled().len())),
-            Poll::Ready(Err(_)) => Poll::Ready(Err(ClientGone::Io)),
-            Poll::Pending => match self.deadline.check(context) {
-                Some(kind) => Poll::Ready(Err(ClientGone::Timeout(kind))),
-                None => Poll::Pending,
+        let read = poll_fn(
+            |context| match Pin::new(&mut self.half).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) => Poll::Ready(Ok(buffer.filled().len())),
+                Poll::Ready(Err(_)) => Poll::Ready(Err(ClientGone::Io)),
+                Poll::Pending => match self.deadline.check(context) {
+                    Some(kind) => Poll::Ready(Err(ClientGone::Timeout(kind))),
+                    None => Poll::Pending,
+                },
             },
-        })
+        )
         .await;
         self.deadline.clear();
         read

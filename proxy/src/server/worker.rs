@@ -116,7 +116,10 @@ impl Worker {
         self.deadlines.wake_all();
         let deadline = Instant::now() + self.shared.boot.drain;
         if timeout_at(deadline, self.shared.admission.emptied()).await.is_err() {
-            tracing::warn!(connections = self.shared.admission.active(), "the drain took too long; closing what is left");
+            tracing::warn!(
+                connections = self.shared.admission.active(),
+                "the drain took too long; closing what is left"
+            );
         }
     }
 }

@@ -5,7 +5,7 @@ use std::thread;
 
 use larder_tests::client::{get, request};
 use larder_tests::node::process::{Process, run_with};
-use larder_tests::node::{admin_call, figure, json_of, parse_ready};
+use larder_tests::node::{admin_call, figure, json_of};
 use larder_tests::{Client, DEADLINE, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -48,15 +48,21 @@ impl Link {
     }
 }
 
+/// The address in a line that begins with `what`.
+fn address(line: &str, what: &str) -> Option<SocketAddr> {
+    let url = line.trim_start().strip_prefix(what)?.trim_start().strip_prefix("http://")?;
+    url.split('/').next()?.parse().ok()
+}
+
 impl Demo {
     fn start() -> Self {
         let mut process = Process::start_with(
-            ["demo", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"],
+            ["demo", "--data-port", "0", "--admin-port", "0"],
             Some(TOKEN),
         );
-        let (data, admin) = process.wait_line("`ready` line", DEADLINE, 0, parse_ready);
-        let data = data[0];
-        wait_until("the links to be printed", || process.output().contains("slow"));
+        let data = process.wait_line("address of the cache", DEADLINE, 0, |line| address(line, "cache"));
+        let admin = process.wait_line("address of the dashboard", DEADLINE, 0, |line| address(line, "dashboard"));
+        wait_until("the links to be printed", || process.output().contains("larder purge"));
         let links = Link::all(&process.output());
         let ours = |link: &Link| link.authority.ends_with(&format!(":{}", data.port()));
         assert!(
@@ -105,7 +111,7 @@ impl Demo {
     }
 
     fn cli(&self, arguments: &[&str]) -> String {
-        let admin = self.admin.to_string();
+        let admin = format!("http://{}", self.admin);
         let (code, output) = run_with(&[arguments, &["--admin", &admin]].concat(), Some(TOKEN), DEADLINE);
         assert_eq!(code, Some(0), "larder {arguments:?}:\n{output}");
         output

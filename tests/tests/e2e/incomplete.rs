@@ -251,7 +251,6 @@ fn b59_a_client_that_reads_nothing_does_not_hold_up_the_others() {
     origin.on("/big", [Reply::ok(&body).cached("max-age=60").gate_at(1 << 20, "rest")]);
     let node = roomy(&origin);
     let mut slow = node.connect();
-    slow.shrink_window();
     slow.send(request("GET", "a.test", "/big", ""));
     origin.wait_count("/big", 1);
     let address = node.data;

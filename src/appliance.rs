@@ -49,23 +49,36 @@ async fn run_here(loaded: Loaded, on_ready: impl FnOnce(&Ready) -> anyhow::Resul
     // Before anything else: a signal that comes during the start must not be lost, nor end the process half started.
     let signals = Signals::listen().context("cannot listen for signals")?;
     let resolved = &loaded.resolved;
-    let listeners =
-        resolved.boot.listeners.iter().map(|address| bind(*address, "listener")).collect::<anyhow::Result<_>>()?;
+    let listeners = resolved
+        .boot
+        .listeners
+        .iter()
+        .map(|address| bind(*address, "listener"))
+        .collect::<anyhow::Result<_>>()?;
     let admin = bind(resolved.admin.listen, "admin")?;
     let admin_address = admin.local_addr()?;
     let parts = admin_parts(resolved, admin_address)?;
-    let plane = DataPlane::start(resolved.boot.clone(), &resolved.live, listeners).context("the data plane cannot start")?;
+    let plane =
+        DataPlane::start(resolved.boot.clone(), &resolved.live, listeners).context("the data plane cannot start")?;
     let plane = Arc::new(plane);
     let control = Arc::new(Control::new(Arc::clone(&plane), loaded));
     let (tokens, audit, hosts) = parts;
-    let app = router(Parts { appliance: Arc::clone(&control) as _, tokens, audit, hosts });
+    let app = router(Parts {
+        appliance: Arc::clone(&control) as _,
+        tokens,
+        audit,
+        hosts,
+    });
     let (stop_admin, admin_stopped) = oneshot::channel::<()>();
     let admin = tokio::net::TcpListener::from_std(admin)?;
     let serving = tokio::spawn(serve(admin, app, Limits::default(), async {
         // Either word from `stop` or its end.
         let _ = admin_stopped.await;
     }));
-    on_ready(&Ready { data: plane.addresses().to_vec(), admin: admin_address })?;
+    on_ready(&Ready {
+        data: plane.addresses().to_vec(),
+        admin: admin_address,
+    })?;
     obey(signals, &control, &plane).await;
     // Fails only where the admin plane has ended already.
     let _ = stop_admin.send(());

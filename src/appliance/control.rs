@@ -23,8 +23,16 @@ pub(super) struct Control {
 
 impl Control {
     pub(super) fn new(plane: Arc<DataPlane>, loaded: Loaded) -> Self {
-        let info = admin::ConfigInfo { hash: hash(&loaded), loaded_ms: unix_ms(), ..admin::ConfigInfo::default() };
-        Self { plane, loaded: Mutex::new(loaded), info: Mutex::new(info) }
+        let info = admin::ConfigInfo {
+            hash: hash(&loaded),
+            loaded_ms: unix_ms(),
+            ..admin::ConfigInfo::default()
+        };
+        Self {
+            plane,
+            loaded: Mutex::new(loaded),
+            info: Mutex::new(info),
+        }
     }
 
     /// Reads the configuration file again and takes in its rules, vhosts and upstreams: all of it or nothing.
@@ -55,7 +63,9 @@ impl Control {
         if !fixed.is_empty() {
             return Err(format!("only a restart can change {}", fixed.join(", ")));
         }
-        self.plane.reload(&new.resolved.live).map_err(|error| error.to_string())?;
+        self.plane
+            .reload(&new.resolved.live)
+            .map_err(|error| error.to_string())?;
         let new_hash = hash(&new);
         *loaded = new;
         Ok(new_hash)
@@ -86,7 +96,9 @@ impl admin::Appliance for Control {
             admin::Scope::Origin(name) => traffic::Scope::Origin(name),
             admin::Scope::Cache => traffic::Scope::Cache,
         };
-        self.plane.reset(&scope).map_err(|unknown| admin::UnknownName(unknown.0))
+        self.plane
+            .reset(&scope)
+            .map_err(|unknown| admin::UnknownName(unknown.0))
     }
 
     fn purge_url(&self, url: &str) -> Result<admin::PurgeReport, admin::PurgeError> {
@@ -106,10 +118,25 @@ impl admin::Appliance for Control {
     }
 
     fn readiness(&self) -> admin::Readiness {
-        let phase = if self.plane.is_draining() { admin::Phase::Draining } else { admin::Phase::Ready };
+        let phase = if self.plane.is_draining() {
+            admin::Phase::Draining
+        } else {
+            admin::Phase::Ready
+        };
         let memory_max = self.plane.snapshot().cache.memory_max;
-        let state = if memory_max == 0 { admin::TierState::Off } else { admin::TierState::Up };
-        admin::Readiness { phase, tiers: vec![admin::Tier { name: "memory".to_owned(), state, detail: None }] }
+        let state = if memory_max == 0 {
+            admin::TierState::Off
+        } else {
+            admin::TierState::Up
+        };
+        admin::Readiness {
+            phase,
+            tiers: vec![admin::Tier {
+                name: "memory".to_owned(),
+                state,
+                detail: None,
+            }],
+        }
     }
 
     fn config_version(&self) -> admin::ConfigInfo {
@@ -124,5 +151,9 @@ fn purge_error(error: &PurgeUrlError) -> admin::PurgeError {
         PurgeUrlError::Scheme => (admin::PurgeErrorKind::UnknownScheme, 0),
         PurgeUrlError::NoVhost { .. } => (admin::PurgeErrorKind::NoVhost, 0),
     };
-    admin::PurgeError { kind, position, reason: error.to_string() }
+    admin::PurgeError {
+        kind,
+        position,
+        reason: error.to_string(),
+    }
 }

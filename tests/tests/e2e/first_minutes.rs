@@ -50,18 +50,21 @@ impl Link {
 
 /// The address in a line that begins with `what`.
 fn address(line: &str, what: &str) -> Option<SocketAddr> {
-    let url = line.trim_start().strip_prefix(what)?.trim_start().strip_prefix("http://")?;
+    let url = line
+        .trim_start()
+        .strip_prefix(what)?
+        .trim_start()
+        .strip_prefix("http://")?;
     url.split('/').next()?.parse().ok()
 }
 
 impl Demo {
     fn start() -> Self {
-        let mut process = Process::start_with(
-            ["demo", "--data-port", "0", "--admin-port", "0"],
-            Some(TOKEN),
-        );
+        let mut process = Process::start_with(["demo", "--data-port", "0", "--admin-port", "0"], Some(TOKEN));
         let data = process.wait_line("address of the cache", DEADLINE, 0, |line| address(line, "cache"));
-        let admin = process.wait_line("address of the dashboard", DEADLINE, 0, |line| address(line, "dashboard"));
+        let admin = process.wait_line("address of the dashboard", DEADLINE, 0, |line| {
+            address(line, "dashboard")
+        });
         wait_until("the links to be printed", || process.output().contains("larder purge"));
         let links = Link::all(&process.output());
         let ours = |link: &Link| link.authority.ends_with(&format!(":{}", data.port()));

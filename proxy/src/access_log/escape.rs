@@ -4,6 +4,10 @@ const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
 /// As nginx does: `"`, `\`, control and non-ASCII bytes become `\xHH`.
 pub(super) fn append_hex_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
+    if are_plain(bytes) {
+        out.extend_from_slice(bytes);
+        return;
+    }
     let mut rest = bytes;
     while let Some(at) = rest.iter().position(|&byte| !is_plain(byte)) {
         let (plain, tail) = rest.split_at_checked(at).unwrap_or((rest, b""));
@@ -21,8 +25,7 @@ pub(super) fn append_hex_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
 /// The inside of a JSON string (RFC 8259 section 7). Bytes that are not UTF-8 become U+FFFD, since JSON has no other way to
 /// hold them.
 pub(super) fn append_json_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
-    // Nearly all values are plain: they are copied after one look.
-    if bytes.iter().all(|&byte| is_plain(byte)) {
+    if are_plain(bytes) {
         out.extend_from_slice(bytes);
         return;
     }
@@ -48,6 +51,12 @@ fn append_json_escaped_text(out: &mut Vec<u8>, text: &[u8]) {
             _ => out.push(byte),
         }
     }
+}
+
+/// Nearly all values are plain and are copied after one look. It does not stop early, so that the compiler can look at many
+/// bytes at once.
+fn are_plain(bytes: &[u8]) -> bool {
+    bytes.iter().fold(true, |all, &byte| all & is_plain(byte))
 }
 
 /// Stands for itself in both formats.

@@ -154,6 +154,7 @@ pub struct Match {
     pub path: Option<PathPattern>,
     /// Empty: any.
     pub methods: Vec<Method>,
+    /// Here all that is named must be present.
     pub condition: Option<Condition>,
 }
 
@@ -177,7 +178,7 @@ impl PartialEq for PathPattern {
     }
 }
 
-/// Holds where any of the named things is present in the request. Empty: never.
+/// Holds where any of the named things is present in the request (in [`Match`]: all of them). Empty: never.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Condition {
     pub query: Vec<String>,

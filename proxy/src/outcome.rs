@@ -57,12 +57,10 @@ pub enum Forward {
     Rule,
     /// The request's own directives ask for it (`no-cache`, where the rule honours it).
     Request,
-    /// The method is neither GET nor HEAD, or is a HEAD with nothing stored.
+    /// The method is neither GET nor HEAD.
     Method,
     /// A GET or HEAD with a body.
     Body,
-    /// A Range on something that is not stored.
-    Range,
     /// The request carries Authorization (RFC 9111 section 3.5).
     Authorization,
     /// A protocol upgrade.
@@ -70,7 +68,7 @@ pub enum Forward {
 }
 
 impl Forward {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::UriMiss,
         Self::VaryMiss,
         Self::Stale,
@@ -78,7 +76,6 @@ impl Forward {
         Self::Request,
         Self::Method,
         Self::Body,
-        Self::Range,
         Self::Authorization,
         Self::Upgrade,
     ];
@@ -92,7 +89,7 @@ impl Forward {
             Self::Stale => "stale",
             Self::Request => "request",
             Self::Method => "method",
-            Self::Rule | Self::Body | Self::Range | Self::Authorization | Self::Upgrade => "bypass",
+            Self::Rule | Self::Body | Self::Authorization | Self::Upgrade => "bypass",
         }
     }
 
@@ -107,7 +104,6 @@ impl Forward {
             Self::Request => "request",
             Self::Method => "method",
             Self::Body => "request-body",
-            Self::Range => "range",
             Self::Authorization => "authorization",
             Self::Upgrade => "upgrade",
         }
@@ -135,11 +131,19 @@ pub enum NotStored {
     Purged,
     /// No usable answer came from the origin.
     OriginFailed,
+    /// A request that began later has been answered and stored meanwhile.
+    Superseded,
+    /// The memory tier found no room for it.
+    NoRoom,
+    /// There is no tier to store it in.
+    NoTier,
+    /// Its body ended with the connection: an origin that broke down would look the same.
+    CloseDelimited,
 }
 
 impl NotStored {
     /// How many there are: the size of an array indexed by [`Self::index`].
-    pub const COUNT: usize = 8 + Refusal::ALL.len();
+    pub const COUNT: usize = 12 + Refusal::ALL.len();
 
     #[must_use]
     pub const fn index(self) -> usize {
@@ -152,7 +156,11 @@ impl NotStored {
             Self::Abandoned => 5,
             Self::Purged => 6,
             Self::OriginFailed => 7,
-            Self::Refused(refusal) => 8 + refusal as usize,
+            Self::Superseded => 8,
+            Self::NoRoom => 9,
+            Self::NoTier => 10,
+            Self::CloseDelimited => 11,
+            Self::Refused(refusal) => 12 + refusal as usize,
         }
     }
 
@@ -167,6 +175,10 @@ impl NotStored {
             Self::Abandoned => "abandoned",
             Self::Purged => "purged",
             Self::OriginFailed => "origin-failed",
+            Self::Superseded => "superseded",
+            Self::NoRoom => "no-room",
+            Self::NoTier => "no-tier",
+            Self::CloseDelimited => "close-delimited",
             Self::Refused(refusal) => refusal.name(),
         }
     }
@@ -182,6 +194,10 @@ impl NotStored {
             Self::Abandoned,
             Self::Purged,
             Self::OriginFailed,
+            Self::Superseded,
+            Self::NoRoom,
+            Self::NoTier,
+            Self::CloseDelimited,
         ]
         .into_iter()
         .chain(Refusal::ALL.into_iter().map(Self::Refused))

@@ -1,4 +1,42 @@
-//! Where objects live. Heads are opaque; nothing here knows HTTP.
+//! Where objects live: a bounded memory tier and the fills in flight. Heads and what a key varies on are opaque type
+//! parameters; nothing here knows HTTP, reads a clock or opens a socket.
+//!
+//! Invariants:
+//! - A lookup compares the whole key; what it finds is always complete.
+//! - Whether a fill may still be stored is decided under the same lock that a purge of its key takes.
+//! - Memory is bounded: `Config::max_size` for what is stored, `fill_budget` for fills that are to be stored, and
+//!   `fill::WINDOW` for each of the others.
+#![deny(missing_docs)]
+
+mod budget;
+mod fill;
+mod object;
+mod record;
+mod store;
+#[cfg(test)]
+mod tests;
+mod tier;
+mod usage;
+mod weight;
+
+pub use fill::leader::{Abandoned, Filling, Leader, Offer};
+pub use fill::reader::{Reader, ReaderEnd};
+pub use fill::{FillError, Keep, NotKept};
+pub use object::{Body, Object};
+pub use store::{Begin, Join, Lookup, Purged, Store};
+pub use usage::Usage;
+
+/// What is kept of an answer besides its body.
+pub trait Head: Send + Sync + std::fmt::Debug + 'static {
+    /// Bytes of memory it holds, its own struct included.
+    fn weight(&self) -> usize;
+}
+
+/// What the objects under a key vary on. Two that are equal select variants in the same way.
+pub trait VaryRule: Send + Sync + std::fmt::Debug + PartialEq + 'static {
+    /// Bytes of memory it holds, its own struct included.
+    fn weight(&self) -> usize;
+}
 
 /// Bounds of the memory tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,4 +47,22 @@ pub struct Config {
     pub max_object: u64,
     /// Variants kept of one key; the least recently stored goes first.
     pub variants: usize,
+}
+
+impl Config {
+    /// The defaults for a tier of this size. A 64th of it is what a shard can hold eight times in at least eight shards.
+    #[must_use]
+    pub fn with_max_size(max_size: u64) -> Self {
+        Self {
+            max_size,
+            max_object: (max_size / 64).min(1 << 20),
+            variants: 64,
+        }
+    }
+
+    /// Bytes that fills which are to be stored may hold together: an eighth of the tier, and in a small one room for
+    /// some objects at once.
+    pub(crate) fn fill_budget(&self) -> u64 {
+        (self.max_size / 8).max(16 << 20)
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::DELTA_MAX;
+
 /// The part of a rule that decides on storing and freshness. The default adds nothing to RFC 9111, except that answers with
 /// Set-Cookie are not stored.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -10,7 +12,9 @@ pub struct Policy {
     pub ttl: Vec<(StatusMatch, Duration)>,
     /// Use `ttl` also where the origin says something else, except what `overrides` leaves standing.
     pub ttl_force: bool,
+    /// Which prohibitions `ttl_force` breaks.
     pub overrides: Overrides,
+    /// What becomes of answers that set cookies.
     pub set_cookie: SetCookie,
     /// Freshness of 10 % of the age of Last-Modified and the like (RFC 9111 section 4.2.2). Off unless given.
     pub heuristic: Option<Heuristic>,
@@ -18,8 +22,27 @@ pub struct Policy {
     pub targeted: Vec<String>,
 }
 
+impl Policy {
+    /// The lifetime in seconds that the rule gives to a status. A number beats `any`, in whatever order they stand; part of a second
+    /// counts as a whole one, so that a short lifetime is not none.
+    #[must_use]
+    pub fn ttl_secs(&self, status: u16) -> Option<u64> {
+        let of = |wanted| {
+            self.ttl
+                .iter()
+                .find(|(status, _)| *status == wanted)
+                .map(|(_, ttl)| *ttl)
+        };
+        let ttl = of(StatusMatch::Exactly(status)).or_else(|| of(StatusMatch::Any))?;
+        let begun = u64::from(ttl.subsec_nanos() > 0);
+        Some(ttl.as_secs().saturating_add(begun).min(DELTA_MAX))
+    }
+}
+
+/// The statuses that a lifetime is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusMatch {
+    /// One status.
     Exactly(u16),
     /// `any` of nginx.
     Any,
@@ -28,8 +51,11 @@ pub enum StatusMatch {
 /// Prohibitions of the origin that `ttl_force` may break, each named by the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Overrides {
+    /// `no-store`, and `no-cache` with it, since that forbids less.
     pub no_store: bool,
+    /// `private`
     pub private: bool,
+    /// Set-Cookie: the answer is stored without it.
     pub set_cookie: bool,
 }
 
@@ -45,9 +71,11 @@ pub enum SetCookie {
     Store,
 }
 
+/// Freshness guessed from Last-Modified (RFC 9111 section 4.2.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Heuristic {
     /// Of the time between Last-Modified and Date, 0 to 1.
     pub fraction: f64,
+    /// No guess is longer.
     pub max: Duration,
 }

@@ -7,8 +7,8 @@ use crate::config::diagnostics::Report;
 use crate::config::file;
 use crate::config::values::{At, ByteSize};
 
-/// The memory tier is made of shards, and a shard takes no object that does not fit in it several times over.
-const OBJECTS_IN_TIER_MIN: u64 = 64;
+/// The memory tier is made of shards; even a single one takes no object that does not fit in it several times over.
+const OBJECTS_IN_TIER_MIN: u64 = 8;
 /// Below this the overhead of the tier is most of it.
 const TIER_MIN: ByteSize = ByteSize::kib(64);
 const VARIANTS_MAX: u64 = 65_535;
@@ -36,7 +36,7 @@ pub(super) fn memory(cache: &file::Cache, report: &mut Report) -> (String, larde
         );
     }
     let max_object = memory.max_object.as_ref().map_or_else(
-        || ByteSize::mib(1).0.min(max_size.0 / OBJECTS_IN_TIER_MIN),
+        || larder_storage::Config::with_max_size(max_size.0).max_object,
         |max_object| judge_max_object(max_object, max_size, report),
     );
     let variants = &memory.variants;
@@ -60,7 +60,7 @@ fn judge_max_object(max_object: &At<ByteSize>, max_size: ByteSize, report: &mut 
         let help = "write \"0\" for `max_size` to switch the tier off";
         report.error(max_object.span(), "`max_object` must be above 0", help);
     } else if **max_object > largest && max_size.0 != 0 {
-        let message = format!("`max_object` is more than the tier takes, which is {largest} (`max_size` / 64)");
+        let message = format!("`max_object` is more than the tier takes, which is {largest} (`max_size` / 8)");
         let needed = ByteSize(max_object.0.saturating_mul(OBJECTS_IN_TIER_MIN));
         report.error(
             max_object.span(),

@@ -1,0 +1,17 @@
+//! The request function: normalize, route, key, lookup, then serve, or fetch and collapse. It decides; sockets are the
+//! server's.
+
+mod answer;
+mod fetch;
+mod forward;
+mod head;
+mod plan;
+mod request;
+mod respond;
+
+pub(crate) use answer::{Answer, AnswerBody};
+pub(crate) use forward::Forwarding;
+pub(crate) use head::StoredHead;
+pub(crate) use plan::{CacheStore, CachedObject, ForwardPlan, Plan, Route, View, plan, route};
+pub(crate) use request::Request;
+pub(crate) use respond::{Persistence, append_interim, append_not_modified, choose_framing, finish_head};

@@ -88,3 +88,6 @@ fn read_token(path: &Path) -> anyhow::Result<String> {
     }
     Ok(token.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -165,6 +165,10 @@ impl Client {
         })
     }
 
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
     pub async fn purge_url(&self, url: &str) -> Result<Value, CallError> {
         let body = serde_json::json!({ "match": { "url": url } });
         self.call(Method::POST, "/api/v1/purges", Some(&body)).await

@@ -29,7 +29,6 @@ pub struct File {
     /// Threads, log, deadlines and limits of the data plane.
     pub server: Server,
     /// Addresses of the data plane. At least one.
-    #[schemars(required)]
     pub listener: Vec<At<Listener>>,
     /// The admin plane: statistics, purges, metrics.
     pub admin: Admin,
@@ -87,7 +86,6 @@ impl Default for Server {
 #[serde(default, deny_unknown_fields)]
 pub struct AccessLog {
     /// An absolute path.
-    #[schemars(required)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<At<PathBuf>>,
     pub format: LogFormat,
@@ -162,7 +160,6 @@ impl Default for Limits {
 #[serde(default, deny_unknown_fields)]
 pub struct Listener {
     /// IP address and port.
-    #[schemars(required)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<At<String>>,
     /// Not in this version.
@@ -258,10 +255,8 @@ impl Default for Memory {
 #[serde(default, deny_unknown_fields)]
 pub struct Disk {
     /// An absolute path.
-    #[schemars(required)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<At<PathBuf>>,
-    #[schemars(required)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_size: Option<At<ByteSize>>,
     /// Space on the file system that is left to others.

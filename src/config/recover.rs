@@ -209,11 +209,11 @@ fn explain_mismatch(found: &str, expected: &str) -> Explained {
     let help = match expected {
         "a list" if is_text => format!("write [{}]", found.trim_start_matches("string ")),
         "a list" if found == "a table" => {
-            "tables that repeat are written in double brackets, as in [[vhost]]".to_owned()
+            "tables that repeat are written [[name]], or in a list: [{ key = value }]".to_owned()
         }
         "a table" => "write { key = value }, or a section of its own, as in [cache.memory]".to_owned(),
         "true or false" if is_text => "write it without quotes".to_owned(),
-        "a whole number of 0 or more" | "a number" if is_text => "write it without quotes".to_owned(),
+        "a whole number of 0 or more" | "a number" if is_text => "write a number without quotes".to_owned(),
         "a string" if found.starts_with("integer") || found.starts_with("float") => "write it in quotes".to_owned(),
         _ => String::new(),
     };

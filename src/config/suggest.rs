@@ -12,7 +12,7 @@ pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     known
         .into_iter()
         .map(|candidate| (distance(&plain, &normal(candidate)), candidate))
-        .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3)
+        .filter(|(distance, candidate)| *distance <= candidate.len() / 3)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }

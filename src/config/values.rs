@@ -3,93 +3,23 @@
 //!
 //! The message of an error is its first line; what follows is advice.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
-use std::ops::{Deref, Range};
 use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::IpNet;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error, MapAccess, Visitor};
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value with its place in the file. Two are equal where their values are.
-#[derive(Debug, Clone, Default)]
-pub struct At<T> {
-    value: T,
-    span: Range<usize>,
-}
+mod auto;
+mod place;
+mod ttl;
 
-impl<T> At<T> {
-    /// Bytes of the file; empty where the value is a default.
-    pub fn span(&self) -> Range<usize> {
-        self.span.clone()
-    }
-
-    pub fn is_given(&self) -> bool {
-        !self.span.is_empty()
-    }
-
-    pub fn into_inner(self) -> T {
-        self.value
-    }
-}
-
-impl<T> From<T> for At<T> {
-    fn from(value: T) -> Self {
-        Self { value, span: 0..0 }
-    }
-}
-
-impl<T> Deref for At<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T: PartialEq> PartialEq for At<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.value == other.value
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = toml::Spanned::<T>::deserialize(deserializer)?;
-        Ok(Self {
-            span: spanned.span(),
-            value: spanned.into_inner(),
-        })
-    }
-}
-
-impl<T: Serialize> Serialize for At<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(serializer)
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for At<T> {
-    fn inline_schema() -> bool {
-        T::inline_schema()
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        T::schema_name()
-    }
-
-    fn schema_id() -> std::borrow::Cow<'static, str> {
-        T::schema_id()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        T::json_schema(generator)
-    }
-}
+pub use auto::AutoOr;
+pub use place::At;
+pub use ttl::TtlTable;
 
 /// A string with a grammar of its own, shared by the types below.
 trait Text: FromStr<Err = String> {
@@ -372,116 +302,6 @@ text_value!(
     "^[0-9a-fA-F:.]+(/[0-9]{1,3})?$",
     ["127.0.0.1/32", "10.0.0.0/8", "::1"]
 );
-
-/// A number, or `"auto"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AutoOr {
-    #[default]
-    Auto,
-    Count(u64),
-}
-
-impl<'de> Deserialize<'de> for AutoOr {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AutoVisitor;
-
-        impl Visitor<'_> for AutoVisitor {
-            type Value = AutoOr;
-
-            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number or \"auto\"")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<AutoOr, E> {
-                if text == "auto" {
-                    return Ok(AutoOr::Auto);
-                }
-                Err(E::custom(format!(
-                    "`{}` is not a number\nwrite a number without quotes, or \"auto\"",
-                    shown(text)
-                )))
-            }
-
-            fn visit_i64<E: Error>(self, number: i64) -> Result<AutoOr, E> {
-                let count = u64::try_from(number);
-                count
-                    .map(AutoOr::Count)
-                    .map_err(|_| E::custom("the number cannot be negative\nwrite a number above 0, or \"auto\""))
-            }
-        }
-
-        deserializer.deserialize_any(AutoVisitor)
-    }
-}
-
-impl Serialize for AutoOr {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Auto => serializer.serialize_str("auto"),
-            Self::Count(count) => serializer.serialize_u64(*count),
-        }
-    }
-}
-
-impl JsonSchema for AutoOr {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "AutoOrCount".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [{ "type": "string", "const": "auto" }, { "type": "integer", "minimum": 1 }] })
-    }
-}
-
-/// Lifetimes by status, with `any` for the rest: `{ 200 = "1d", any = "1m" }`.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct TtlTable(pub Vec<(At<String>, At<TimeSpan>)>);
-
-impl<'de> Deserialize<'de> for TtlTable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TableVisitor;
-
-        impl<'de> Visitor<'de> for TableVisitor {
-            type Value = TtlTable;
-
-            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str("a table from status to duration, such as { 200 = \"1d\", 404 = \"1m\" }")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TtlTable, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(TtlTable(entries))
-            }
-        }
-
-        deserializer.deserialize_map(TableVisitor)
-    }
-}
-
-impl Serialize for TtlTable {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let sorted: BTreeMap<&str, TimeSpan> = self.0.iter().map(|(key, ttl)| (key.as_str(), **ttl)).collect();
-        sorted.serialize(serializer)
-    }
-}
-
-impl JsonSchema for TtlTable {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "TtlTable".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let ttl = generator.subschema_for::<TimeSpan>();
-        json_schema!({
-            "type": "object",
-            "patternProperties": { "^([2-5][0-9][0-9]|any)$": ttl },
-            "additionalProperties": false,
-        })
-    }
-}
 
 /// Digits and what follows them.
 fn split_unit(text: &str) -> (&str, &str) {

@@ -9,7 +9,6 @@ use crate::config::values::{At, TimeSpan};
 #[serde(default, deny_unknown_fields)]
 pub struct Upstream {
     /// Its row in the statistics, and what vhosts call it.
-    #[schemars(required)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<At<String>>,
     /// This version takes one server, so that only `round_robin` is accepted.
@@ -22,7 +21,6 @@ pub struct Upstream {
     pub queue: At<u32>,
     pub timeouts: UpstreamTimeouts,
     /// One server in this version.
-    #[schemars(required)]
     pub servers: At<Vec<At<UpstreamServer>>>,
     /// Not in this version.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +81,6 @@ impl Default for UpstreamTimeouts {
 #[serde(default, deny_unknown_fields)]
 pub struct UpstreamServer {
     /// `host:port`. A name is looked up whenever a connection is opened.
-    #[schemars(required)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<At<String>>,
     /// Not in this version, except 1.

@@ -11,7 +11,6 @@ use crate::config::values::{At, Cidr, TimeSpan, TtlTable};
 #[serde(default, deny_unknown_fields)]
 pub struct Vhost {
     /// Its row in the statistics.
-    #[schemars(required)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<At<String>>,
     /// Host names; `*.example.test` takes every name below, `*` takes the rest.
@@ -19,7 +18,6 @@ pub struct Vhost {
     /// Take requests for hosts that no other vhost has, as `*` in `hosts` does.
     pub default: At<bool>,
     /// Name of an `[[upstream]]`.
-    #[schemars(required)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<At<String>>,
     /// Not in this version: a directory to serve.
@@ -44,7 +42,6 @@ pub struct Vhost {
 pub struct Purge {
     pub method: At<String>,
     /// Networks that may use it.
-    #[schemars(required)]
     pub allow: Vec<Cidr>,
 }
 

@@ -32,6 +32,9 @@ fn why_no_socket(text: &str) -> (String, String) {
             format!("write it without a scheme: \"{}\"", shown(rest.trim_end_matches('/'))),
         );
     }
+    if text.parse::<Ipv6Addr>().is_ok() {
+        return (message, "an IPv6 address stands in brackets: \"[::1]:8080\"".to_owned());
+    }
     if let Ok(ip) = text.parse::<IpAddr>() {
         return (
             message,
@@ -127,7 +130,8 @@ fn is_host(host: &str) -> bool {
 pub(super) fn is_dns_name(host: &str) -> bool {
     let is_label = |label: &str| {
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-        (1..=63).contains(&label.len()) && label.bytes().all(is_plain)
+        let has_hyphen_outside = label.starts_with('-') || label.ends_with('-');
+        (1..=63).contains(&label.len()) && label.bytes().all(is_plain) && !has_hyphen_outside
     };
     host.len() <= HOST_LENGTH_MAX && host.split('.').all(is_label)
 }

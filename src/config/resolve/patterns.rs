@@ -59,16 +59,15 @@ fn bad_glob(glob: &At<String>, fault: &globset::Error, report: &mut Report) {
 
 pub(super) fn check_regex(source: &At<String>, report: &mut Report) {
     let Err(fault) = regex(source) else { return };
-    let message = match fault {
-        regex::Error::CompiledTooBig(_) => "the regular expression is too large".to_owned(),
-        other => {
-            // The first lines draw the place in the expression, which does not fit in one message.
-            let text = other.to_string();
-            let last = text.lines().last().unwrap_or_default();
-            let why = last.trim_start_matches("error: ");
-            format!("the regular expression `{}` does not compile: {why}", shown(source))
-        }
-    };
+    if let regex::Error::CompiledTooBig(_) = fault {
+        let help = "repetitions of repetitions make it so; a glob in `path` may do";
+        report.error(source.span(), "the regular expression is too large", help);
+        return;
+    }
+    // The first lines draw the place in the expression, which does not fit in one message.
+    let text = fault.to_string();
+    let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+    let message = format!("the regular expression `{}` does not compile: {why}", shown(source));
     let help = "single quotes spare doubling backslashes: path_regex = '\\.css$'";
     report.error(source.span(), message, help);
 }

@@ -47,9 +47,13 @@ impl Upstreams {
 
     /// What the data plane gets, with a word about those that no vhost uses.
     pub(super) fn into_resolved(self, vhosts: &[Vhost], report: &mut Report) -> Vec<Upstream> {
+        // In a faulty file it is too early to tell.
+        if report.has_errors() {
+            return self.resolved;
+        }
         for (index, (upstream, span)) in self.resolved.iter().zip(&self.spans).enumerate() {
             let is_used = vhosts.iter().any(|vhost| vhost.upstream == index);
-            if !is_used && !vhosts.is_empty() {
+            if !is_used {
                 let message = format!("no vhost uses the upstream `{}`", shown(&upstream.name));
                 report.warning(span.clone(), message, "");
             }

@@ -115,7 +115,8 @@ fn all_hosts(vhost: &At<file::Vhost>, taken: &mut Hosts, report: &mut Report) ->
 
 fn host_pattern(text: &str) -> Result<HostPattern, (String, String)> {
     let host = text.to_ascii_lowercase();
-    let host = host.strip_suffix('.').unwrap_or(&host);
+    // The dot of the root may stand at the end of a name, but a star with a dot is no name.
+    let host = host.strip_suffix('.').filter(|name| *name != "*").unwrap_or(&host);
     if host == "*" {
         return Ok(HostPattern::Any);
     }

@@ -10,6 +10,7 @@
 
 mod budget;
 mod fill;
+mod key_hash;
 mod object;
 mod record;
 mod store;

@@ -10,7 +10,6 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use foldhash::quality::RandomState;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
@@ -19,6 +18,7 @@ use crate::fill::leader::Leader;
 use crate::fill::reader::{Reader, fits};
 use crate::fill::readers::Owner;
 use crate::fill::{Fill, Wakes};
+use crate::key_hash::KeyHash;
 use crate::object::Object;
 use crate::tier::{Candidate, Gone, Tier};
 use crate::{Config, Head, NotKept, Usage, VaryRule};
@@ -75,12 +75,12 @@ pub struct Store<H: Head, V: VaryRule> {
     shared: Arc<Shared<H, V>>,
 }
 
-type Fills<H, V> = HashMap<Arc<[u8]>, SmallVec<[Arc<Fill<H, V>>; 1]>, RandomState>;
+type Fills<H, V> = HashMap<Arc<[u8]>, SmallVec<[Arc<Fill<H, V>>; 1]>, KeyHash>;
 
 pub(crate) struct Shared<H, V> {
     tier: Tier<H, V>,
     pub(crate) budget: Arc<Budget>,
-    hasher: RandomState,
+    hasher: KeyHash,
     stripes: Box<[Mutex<Fills<H, V>>; STRIPES]>,
     fence: AtomicU64,
     begun: AtomicU64,
@@ -106,13 +106,16 @@ impl<H: Head, V: VaryRule> Store<H, V> {
     /// An empty store.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        let hasher = RandomState::default();
+        Self::with_hash(config, KeyHash::default())
+    }
+
+    pub(crate) fn with_hash(config: Config, hasher: KeyHash) -> Self {
         let stripes = Box::new(std::array::from_fn(|_| {
             Mutex::new(HashMap::with_hasher(hasher.clone()))
         }));
         Self {
             shared: Arc::new(Shared {
-                tier: Tier::new(config),
+                tier: Tier::new(config, hasher.clone()),
                 budget: Budget::new(config.fill_budget()),
                 hasher,
                 stripes,

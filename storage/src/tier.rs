@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use smallvec::SmallVec;
 
 use self::table::{Evicted, Table};
+use crate::key_hash::KeyHash;
 use crate::object::{Body, Object};
 use crate::record::{Directory, Listed, Listing, Probe, Record, RecordKey};
 use crate::store::Lookup;
@@ -68,9 +69,9 @@ pub(crate) struct Tier<H, V> {
 }
 
 impl<H: Head, V: VaryRule> Tier<H, V> {
-    pub(crate) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: Config, hash: KeyHash) -> Self {
         Self {
-            table: table::with_config(&config),
+            table: table::with_config(&config, hash),
             config,
             counters: Counters::default(),
             directory_id: AtomicU64::new(0),

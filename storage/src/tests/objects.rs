@@ -1,6 +1,7 @@
 //! Lookups, variants, purges and accounts of what is stored.
 
 use super::*;
+use crate::key_hash::KeyHash;
 
 const LANG: [usize; 1] = [0];
 const CODING: [usize; 1] = [1];
@@ -39,6 +40,22 @@ fn an_object_is_found_whole_until_it_is_purged() {
         ),
         (0, 0, 1, 0, 0)
     );
+}
+
+#[test]
+fn b29_keys_whose_hashes_are_equal_are_told_apart() {
+    let store: Store<Number, Fields> = Store::with_hash(Config::with_max_size(64 * MIB), KeyHash::of_bits(8));
+    let key = |n: u32| format!("http://a.test/{n}");
+    for n in 0..1000 {
+        fill(&store, &key(n), n.into(), None, n.to_string().as_bytes()).unwrap();
+    }
+    for n in 0..1000 {
+        let object = found(&store, &key(n), PLAIN).unwrap();
+        assert_eq!(object.body.chunks().concat(), n.to_string().as_bytes());
+    }
+    assert_eq!(store.purge(key(500).as_bytes()).variants, 1);
+    assert!(found(&store, &key(501), PLAIN).is_some());
+    assert!(matches!(store.get(b"http://a.test/1000", PLAIN.variant()), Lookup::Nothing));
 }
 
 #[test]

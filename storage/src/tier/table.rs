@@ -3,15 +3,15 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use foldhash::quality::RandomState;
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 use smallvec::SmallVec;
 
 use crate::Config;
+use crate::key_hash::KeyHash;
 use crate::record::{Record, RecordKey};
 
-pub(super) type Table<H, V> = Cache<RecordKey, Record<H, V>, Weigh, RandomState, Hooks<H, V>>;
+pub(super) type Table<H, V> = Cache<RecordKey, Record<H, V>, Weigh, KeyHash, Hooks<H, V>>;
 
 /// More shards than this no longer relieve any lock on the machines we know.
 const SHARDS_MAX: u64 = 64;
@@ -22,7 +22,7 @@ const OBJECT_BYTES_TYPICAL: u64 = 8 << 10;
 /// A table below this many records a shard would be given fewer shards than asked for.
 const RECORDS_PER_SHARD_MIN: u64 = 32;
 
-pub(super) fn with_config<H, V>(config: &Config) -> Table<H, V> {
+pub(super) fn with_config<H, V>(config: &Config, hash: KeyHash) -> Table<H, V> {
     let shards = shards(config);
     let records = (config.max_size / OBJECT_BYTES_TYPICAL).max(shards * RECORDS_PER_SHARD_MIN);
     let mut options = OptionsBuilder::new();
@@ -33,7 +33,7 @@ pub(super) fn with_config<H, V>(config: &Config) -> Table<H, V> {
         .weight_capacity(config.max_size / shards * shards);
     #[expect(clippy::expect_used, reason = "it only fails where a capacity was not set")]
     let options = options.build().expect("both capacities are set");
-    Cache::with_options(options, Weigh, RandomState::default(), Hooks(PhantomData))
+    Cache::with_options(options, Weigh, hash, Hooks(PhantomData))
 }
 
 /// A shard refuses what exceeds 0.97 of its share, and shares are not lent. One that holds eight of the largest objects
@@ -109,7 +109,7 @@ mod tests {
                 variants: 64,
             };
             assert_eq!(shards(&config), expected, "{config:?}");
-            let table = with_config::<(), ()>(&config);
+            let table = with_config::<(), ()>(&config, KeyHash::default());
             assert_eq!(table.num_shards() as u64, expected, "{config:?}");
             assert!(table.capacity() <= max_size, "{config:?}");
         }

@@ -50,12 +50,19 @@ fn summary(url: &str, answer: &Value) -> String {
     let number = |key| answer.get(key).and_then(Value::as_u64);
     let matched = number("matched").unwrap_or(0);
     if matched == 0 {
-        return format!("{url}: nothing was stored");
+        let hint = answer.get("hint").and_then(Value::as_str);
+        let hint = hint.map_or_else(String::new, |hint| format!("\n  hint: {hint}"));
+        return format!("{url}: nothing was stored{hint}");
     }
     let objects = if matched == 1 { "object" } else { "objects" };
     let bytes = table::bytes(number("bytes").unwrap_or(0));
     let vhosts = answer.get("vhosts").and_then(Value::as_object);
-    let names: Vec<_> = vhosts.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<_> = vhosts
+        .into_iter()
+        .flatten()
+        .filter(|(_, count)| count.as_u64() != Some(0))
+        .map(|(name, _)| name.as_str())
+        .collect();
     let of = if names.is_empty() {
         String::new()
     } else {
@@ -78,7 +85,11 @@ mod tests {
                 "u: nothing was stored",
             ),
             (
-                json!({ "matched": 1, "bytes": 512, "vhosts": { "www": 1 } }),
+                json!({ "matched": 0, "hint": "Why." }),
+                "u: nothing was stored\n  hint: Why.",
+            ),
+            (
+                json!({ "matched": 1, "bytes": 512, "vhosts": { "static": 0, "www": 1 } }),
                 "u: purged 1 object of www, 512 B",
             ),
             (

@@ -55,7 +55,10 @@ fn b29_keys_whose_hashes_are_equal_are_told_apart() {
     }
     assert_eq!(store.purge(key(500).as_bytes()).variants, 1);
     assert!(found(&store, &key(501), PLAIN).is_some());
-    assert!(matches!(store.get(b"http://a.test/1000", PLAIN.variant()), Lookup::Nothing));
+    assert!(matches!(
+        store.get(b"http://a.test/1000", PLAIN.variant()),
+        Lookup::Nothing
+    ));
 }
 
 #[test]

@@ -26,7 +26,10 @@ fn combined_lines_are_as_other_servers_write_them() {
     let lines = node.wait_access_log(2);
     // Two workers may have written them: their lines have no common order.
     for status in ["MISS", "HIT"] {
-        assert!(lines.iter().any(|line| line.contains(status)), "no {status} in {lines:?}");
+        assert!(
+            lines.iter().any(|line| line.contains(status)),
+            "no {status} in {lines:?}"
+        );
     }
     for line in &lines {
         // address - user [time] "request" status bytes "referrer" "agent" and more

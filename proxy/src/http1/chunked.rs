@@ -266,23 +266,8 @@ pub fn write_chunk_head(len: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(CRLF);
 }
 
-/// Writes a whole chunk; nothing for empty data.
-pub fn write_chunk(data: &[u8], out: &mut Vec<u8>) {
-    if !data.is_empty() {
-        write_chunk_head(data.len(), out);
-        out.extend_from_slice(data);
-        out.extend_from_slice(CRLF);
-    }
-}
-
-/// Writes the last chunk and, after it, those of `trailers` that may be trailers.
-pub fn write_last_chunk(trailers: Option<&HeaderMap>, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"0\r\n");
-    for (name, value) in trailers.into_iter().flatten().filter(|(name, _)| may_be_trailer(name)) {
-        super::response::write_field(name.as_str(), value.as_bytes(), out);
-    }
-    out.extend_from_slice(CRLF);
-}
+/// Ends a body without trailers.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
-//! Response heads as bytes, and the small pages that a refused request gets. Framing and connection lines are written here and only
-//! here: what a field map says of them is left out, so a head never carries two framings.
+//! The parts of response heads as bytes, and the small pages that a refused request gets. Framing and connection lines are
+//! written here and only here, so that a head never carries two framings.
 
 use std::io::Write;
 use std::time::SystemTime;
 
-use http::{HeaderMap, StatusCode, header};
+use http::StatusCode;
 
 use super::fields::is_value_byte;
 
@@ -29,8 +29,6 @@ pub enum Connection {
     /// To an HTTP/1.0 client that asked for it.
     KeepAlive,
     Close,
-    /// With a 101: the map's Upgrade field is written too.
-    Upgrade,
 }
 
 /// Writes the status line. A `reason` that could break the line gives way to the standard phrase.
@@ -52,27 +50,6 @@ pub fn write_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes all fields but those that belong to the connection or the framing (RFC 9110 section 7.6.1). What a Connection field
-/// nominates beyond them has to be gone already.
-pub fn write_fields(fields: &HeaderMap, out: &mut Vec<u8>) {
-    for (name, value) in fields {
-        if !is_hop_by_hop(name) {
-            write_field(name.as_str(), value.as_bytes(), out);
-        }
-    }
-}
-
-fn is_hop_by_hop(name: &header::HeaderName) -> bool {
-    const OURS: [header::HeaderName; 5] = [
-        header::CONNECTION,
-        header::CONTENT_LENGTH,
-        header::TE,
-        header::TRANSFER_ENCODING,
-        header::UPGRADE,
-    ];
-    OURS.contains(name) || matches!(name.as_str(), "keep-alive" | "proxy-connection")
-}
-
 pub fn write_framing(framing: ResponseFraming, out: &mut Vec<u8>) {
     match framing {
         ResponseFraming::Length(length) => {
@@ -88,32 +65,7 @@ pub fn write_connection(connection: Connection, out: &mut Vec<u8>) {
         Connection::Implied => b"",
         Connection::KeepAlive => b"Connection: keep-alive\r\n",
         Connection::Close => b"Connection: close\r\n",
-        Connection::Upgrade => b"Connection: upgrade\r\n",
     });
-}
-
-/// Writes a whole head, the empty line included.
-pub fn write_head(
-    status: StatusCode,
-    reason: Option<&[u8]>,
-    fields: &HeaderMap,
-    framing: ResponseFraming,
-    connection: Connection,
-    out: &mut Vec<u8>,
-) {
-    write_status_line(status, reason, out);
-    write_fields(fields, out);
-    if connection == Connection::Upgrade {
-        for value in fields.get_all(header::UPGRADE) {
-            write_field("Upgrade", value.as_bytes(), out);
-        }
-    }
-    // RFC 9112 section 6.1 and RFC 9110 section 8.6: neither line may be in a 1xx or 204.
-    if !(status.is_informational() || status == StatusCode::NO_CONTENT) {
-        write_framing(framing, out);
-    }
-    write_connection(connection, out);
-    out.extend_from_slice(b"\r\n");
 }
 
 /// Whether the page itself is sent, or only its head.

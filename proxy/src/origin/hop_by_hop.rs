@@ -1,82 +1,26 @@
-//! Which fields belong to one connection only (RFC 9110 section 7.6.1), and which no Connection field may take away.
+//! Which fields of a message do not cross: those of one connection (RFC 9110 section 7.6.1), and those that Connection names,
+//! except what an origin or a client decides by.
 
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderMap, HeaderName};
+use larder_semantics::hop_by_hop::remove_hop_by_hop;
 
-/// Fields of one connection, whether Connection names them or not. Proxy authentication is between a client and its own
-/// proxy, which a reverse proxy is not; `http2-settings` belongs to an upgrade that is never offered.
-const FIELDS: [&str; 12] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-authentication-info",
-    "te",
-    "trailer",
-    "trailers",
-    "transfer-encoding",
-    "upgrade",
-    "http2-settings",
-];
-
-/// Meant for everyone on the way (RFC 9110 section 7.6.1: never appropriate as a connection option). Without this list
-/// a client could strip what an origin decides by, and an origin's slip could make a private answer storable.
-const END_TO_END: [&str; 31] = [
-    "age",
-    "authorization",
-    "cache-control",
-    "cdn-cache-control",
-    "content-encoding",
-    "content-length",
-    "content-location",
-    "content-range",
-    "content-type",
-    "cookie",
-    "date",
-    "etag",
-    "expires",
-    "forwarded",
-    "host",
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-range",
-    "if-unmodified-since",
-    "last-modified",
-    "location",
-    "origin",
-    "pragma",
-    "range",
-    "set-cookie",
-    "vary",
-    "via",
-    "www-authenticate",
-    "x-content-type-options",
-    "x-real-ip",
+/// Meant for everyone on the way, beyond those that no message can do without. Unlisted, a client could strip what an origin
+/// decides by.
+const END_TO_END: [HeaderName; 11] = [
+    header::CONTENT_LOCATION,
+    header::FORWARDED,
+    header::IF_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_NONE_MATCH,
+    header::IF_RANGE,
+    header::IF_UNMODIFIED_SINCE,
+    header::LOCATION,
+    header::ORIGIN,
+    header::RANGE,
+    header::X_CONTENT_TYPE_OPTIONS,
 ];
 
 /// Removes the fields of one connection and those that Connection names.
 pub(super) fn remove(headers: &mut HeaderMap) {
-    let nominated: Vec<HeaderValue> = match headers.entry(header::CONNECTION) {
-        header::Entry::Occupied(lines) => lines.remove_entry_mult().1.collect(),
-        header::Entry::Vacant(_) => Vec::new(),
-    };
-    for name in nominated
-        .iter()
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-    {
-        let Ok(name) = HeaderName::from_bytes(name.trim_ascii()) else {
-            continue;
-        };
-        if !is_end_to_end(&name) {
-            headers.remove(name);
-        }
-    }
-    for name in FIELDS {
-        headers.remove(name);
-    }
-}
-
-fn is_end_to_end(name: &HeaderName) -> bool {
-    END_TO_END.contains(&name.as_str()) || name.as_str().starts_with("x-forwarded-")
+    remove_hop_by_hop(headers, &END_TO_END);
 }

@@ -15,6 +15,7 @@ use super::stream::ClientGone;
 use crate::clock::Moment;
 use crate::engine::{Answer, Persistence, choose_framing, finish_head};
 use crate::http1::Version;
+use crate::http1::chunked::{CRLF, LAST_CHUNK, write_chunk_head};
 use crate::http1::response::ResponseFraming as Framing;
 use crate::traffic::TimeoutKind;
 
@@ -176,8 +177,9 @@ impl BodyOutput {
                 output.write_all(&[before]).await?;
                 return Ok(None);
             }
-            let size = format!("{:x}\r\n", chunk.len());
-            output.write_all(&[before, size.as_bytes(), &chunk, b"\r\n"]).await?;
+            let mut size = Vec::with_capacity(20);
+            write_chunk_head(chunk.len(), &mut size);
+            output.write_all(&[before, &size, &chunk, CRLF]).await?;
         } else {
             output.write_all(&[before, &chunk]).await?;
         }
@@ -186,7 +188,7 @@ impl BodyOutput {
 
     async fn end(&self, output: &mut Output<'_>, before: &[u8]) -> Result<Delivered, ClientGone> {
         match self.framing {
-            Framing::Chunked => output.write_all(&[before, b"0\r\n\r\n"]).await?,
+            Framing::Chunked => output.write_all(&[before, LAST_CHUNK]).await?,
             _ => output.write_all(&[before]).await?,
         }
         Ok(match self.framing {

@@ -196,3 +196,18 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn future_size<F>(_: impl FnOnce(Connection) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn an_idle_connection_is_small() {
+        let size = future_size(Connection::run);
+        assert!(size <= 512, "the future of a connection takes {size} bytes");
+    }
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, Method, StatusCode, header};
 use larder_storage::{Begin, FillError, Join, ReaderEnd};
 use tokio::sync::{mpsc, oneshot};
 
@@ -194,10 +194,19 @@ impl Forwarding {
                 stored: Some(Stored::No(reason)),
                 ..self.outcome(Some(status))
             },
-            length: response.known_length,
+            length: self.length(&response.head.headers, response.known_length),
             body,
             origin_us: Some(micros(response.timing.first_byte)),
             close: false,
+        }
+    }
+
+    /// The answer to HEAD has no body, and says how long that of GET would be (RFC 9110 section 8.6).
+    fn length(&self, fields: &HeaderMap, of_body: Option<u64>) -> Option<u64> {
+        if self.request.method == Method::HEAD {
+            fields.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+        } else {
+            of_body
         }
     }
 

@@ -49,7 +49,14 @@ pub(super) struct Manner {
 impl Manner {
     /// Whether an answer leaves the connection in a state to be used again.
     pub(super) fn keeps_connection(&self, answer: &Answer) -> bool {
-        self.head_only || choose_framing(answer.head.status, answer.length, self.version) != Framing::UntilClose
+        self.framing(answer) != Framing::UntilClose
+    }
+
+    fn framing(&self, answer: &Answer) -> Framing {
+        if self.head_only && answer.length.is_none() {
+            return Framing::Bodiless;
+        }
+        choose_framing(answer.head.status, answer.length, self.version)
     }
 }
 
@@ -99,7 +106,7 @@ impl<'a> Output<'a> {
 
     /// Sends `answer`. What of the body is there at once leaves with the head.
     pub(super) async fn deliver(&mut self, answer: &mut Answer, manner: Manner) -> Result<Delivered, ClientGone> {
-        let framing = choose_framing(answer.head.status, answer.length, manner.version);
+        let framing = manner.framing(answer);
         let mut head = Vec::with_capacity(answer.head.shared.len() + answer.head.private.len() + 256);
         head.extend_from_slice(&answer.head.shared);
         head.extend_from_slice(&answer.head.private);

@@ -397,6 +397,28 @@ fn head_and_old_clients_are_served_as_they_expect() {
 }
 
 #[test]
+fn b47_head_on_a_miss_has_the_length_of_get_and_no_body() {
+    let origin = Origin::start();
+    origin.on("/length", [Reply::ok("ten bytes.").cached("max-age=60")]);
+    origin.on("/chunked", [Reply::ok("ten bytes.").cached("no-store").chunked()]);
+    let node = TestNode::before(&origin);
+    let mut client = node.connect();
+    // Pipelined: a body after a HEAD would be read as the next answer.
+    for path in ["/length", "/chunked"] {
+        client.send(request("HEAD", "a.test", path, ""));
+        client.send(request("GET", "a.test", path, ""));
+    }
+    for (path, length) in [("/length", Some("10")), ("/chunked", None)] {
+        let head = client.read_response_to("HEAD").expect(200, "");
+        assert_eq!(head.header("content-length"), length, "{path}");
+        assert!(!head.fields.has("transfer-encoding"), "{path}");
+        let _ = client.read_response().expect(200, "ten bytes.");
+    }
+    let hit = node.fetch("HEAD", "a.test", "/length", "").expect(200, "");
+    assert!(hit.is_hit() && hit.header("content-length") == Some("10"), "{hit:?}");
+}
+
+#[test]
 fn a_range_on_what_is_not_stored_is_passed_and_not_stored() {
     let origin = Origin::start();
     origin.on_each("/r", |request, _| match request.header("range") {

@@ -189,6 +189,15 @@ impl Client {
         self.peer
     }
 
+    /// Another hand on the sending side, to send while answers are read.
+    ///
+    /// # Panics
+    /// Where the process has no file descriptor left.
+    #[must_use]
+    pub fn writer(&self) -> TcpStream {
+        self.reader.source.socket.try_clone().expect("a socket can be shared")
+    }
+
     /// # Panics
     /// Where the peer does not take it.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {

@@ -21,6 +21,8 @@ mod limits;
 #[cfg(test)]
 mod log;
 #[cfg(test)]
+mod pipelines;
+#[cfg(test)]
 mod reload;
 #[cfg(test)]
 mod shutdown;

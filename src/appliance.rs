@@ -1,6 +1,7 @@
 //! Composes the data plane and the admin plane, and runs them until they are told to stop. The only place that knows both.
 
 mod control;
+mod diagnostics;
 mod signals;
 
 use std::fs::DirBuilder;
@@ -34,6 +35,7 @@ pub struct Ready {
 /// # Errors
 /// Whatever keeps it from starting: a port in use, a directory that cannot be written, no threads.
 pub fn run(loaded: Loaded, on_ready: impl FnOnce(&Ready) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    diagnostics::begin();
     make_private_dir(&loaded.resolved.state_dir)?;
     // The control plane has this thread and its runtime to itself: traffic cannot starve it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

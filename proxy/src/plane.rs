@@ -222,6 +222,12 @@ impl DataPlane {
         }
     }
 
+    /// Why lines of the access log are being lost, while they are.
+    #[must_use]
+    pub fn log_trouble(&self) -> Option<String> {
+        self.log.as_ref().and_then(AccessLog::trouble)
+    }
+
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.shared.is_draining()

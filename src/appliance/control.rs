@@ -55,6 +55,19 @@ impl Control {
         }
     }
 
+    fn memory_tier(&self) -> admin::Tier {
+        let is_off = self.plane.snapshot().cache.memory_max == 0;
+        admin::Tier {
+            name: "memory".to_owned(),
+            state: if is_off {
+                admin::TierState::Off
+            } else {
+                admin::TierState::Up
+            },
+            detail: None,
+        }
+    }
+
     fn try_reload(&self) -> Result<String, String> {
         let mut loaded = self.loaded.lock();
         let path = loaded.path.clone().ok_or("it came from no file")?;
@@ -123,20 +136,14 @@ impl admin::Appliance for Control {
         } else {
             admin::Phase::Ready
         };
-        let memory_max = self.plane.snapshot().cache.memory_max;
-        let state = if memory_max == 0 {
-            admin::TierState::Off
-        } else {
-            admin::TierState::Up
-        };
-        admin::Readiness {
-            phase,
-            tiers: vec![admin::Tier {
-                name: "memory".to_owned(),
-                state,
-                detail: None,
-            }],
-        }
+        let mut tiers = vec![self.memory_tier()];
+        // Not a tier of the cache, but as much to be known: requests go on, their lines are lost.
+        tiers.extend(self.plane.log_trouble().map(|why| admin::Tier {
+            name: "access_log".to_owned(),
+            state: admin::TierState::Degraded,
+            detail: Some(why),
+        }));
+        admin::Readiness { phase, tiers }
     }
 
     fn config_version(&self) -> admin::ConfigInfo {

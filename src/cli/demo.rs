@@ -40,10 +40,26 @@ pub(super) fn demo(ports: &Ports) -> anyhow::Result<ExitCode> {
     run::raise_open_files();
     appliance::run(Loaded { resolved, text, path }, |ready| {
         let data = ready.data.first().copied().unwrap_or(data);
-        output::out(&instructions(origin.address(), data, ready.admin, &token_path));
+        output::out(&instructions(
+            &program(),
+            origin.address(),
+            data,
+            ready.admin,
+            &token_path,
+        ));
         Ok(())
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// This binary, as it can be called from here.
+fn program() -> PathBuf {
+    let Ok(path) = std::env::current_exe() else {
+        return PathBuf::from("larder");
+    };
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(&here)
+        .map_or_else(|_| path.clone(), Path::to_path_buf)
 }
 
 /// The port that was asked for, come what may. Otherwise the usual one where it is free, or any: that someone takes it between

@@ -64,8 +64,15 @@ ttl_force = true
     )
 }
 
-/// What to try, as `demo` prints it.
-pub fn instructions(origin: SocketAddr, data: SocketAddr, admin: SocketAddr, token_path: &Path) -> String {
+/// What to try, as `demo` prints it. `program` is how this binary is called from the current directory.
+pub fn instructions(
+    program: &Path,
+    origin: SocketAddr,
+    data: SocketAddr,
+    admin: SocketAddr,
+    token_path: &Path,
+) -> String {
+    let program = shell_quoted(&program.display().to_string());
     let token = shell_quoted(&token_path.display().to_string());
     let (www, static_host) = (format!("http://{data}"), "Host: static.example.test");
     format!(
@@ -90,8 +97,10 @@ Try:
   curl -si -H '{static_host}' {www}/images/large.png -o /dev/null -D - | grep -i cache
   curl -si -X PURGE {www}/about
   curl -s -H "Authorization: Bearer $(cat {token})" http://{admin}/api/v1/stats
-  larder stats --admin http://{admin} --token-file {token}
-  larder purge --admin http://{admin} --token-file {token} {www}/about
+  curl -s -H "Authorization: Bearer $(cat {token})" -H 'Content-Type: application/json' \
+       -d '{{"match": {{"url": "{www}/about"}}}}' http://{admin}/api/v1/purges
+  {program} stats --admin http://{admin} --token-file {token}
+  {program} purge --admin http://{admin} --token-file {token} {www}/about
 
 "#,
         token_path = token_path.display(),
@@ -135,14 +144,20 @@ mod tests {
     #[test]
     fn every_address_is_shown() {
         let [origin, data, admin] = addresses();
-        let text = instructions(origin, data, admin, Path::new("/tmp/it's/admin.token"));
+        let text = instructions(
+            Path::new("target/release/larder"),
+            origin,
+            data,
+            admin,
+            Path::new("/tmp/it's/admin.token"),
+        );
         for line in [
             "http://127.0.0.1:2/api/slow",
             "http://127.0.0.1:3/api/openapi.json",
             "http://127.0.0.1:1/__count",
             "token      /tmp/it's/admin.token\n",
             r"Bearer $(cat '/tmp/it'\''s/admin.token')",
-            "larder stats --admin http://127.0.0.1:3 --token-file",
+            "target/release/larder stats --admin http://127.0.0.1:3 --token-file",
         ] {
             assert!(text.contains(line), "{line} is missing in\n{text}");
         }

@@ -62,9 +62,7 @@ impl Incoming<'_, '_, '_> {
             let task = Task::Say(StatusCode::MISDIRECTED_REQUEST, "No virtual host answers to this name.");
             return Step::Wait(self.start(scratch, method, None, task));
         };
-        if matches!(self.head.target, Target::Asterisk) {
-            // About the server, not about a resource (RFC 9110 section 9.3.7): no origin is asked.
-            let task = Task::Say(StatusCode::NO_CONTENT, "");
+        if let Some(task) = self.answered_here() {
             return Step::Wait(self.start(scratch, method, Some(route), task));
         }
         let query = raw_query.as_deref().or_else(|| target.query());
@@ -74,6 +72,21 @@ impl Incoming<'_, '_, '_> {
         }
         let task = task(plan, &route, key);
         Step::Wait(self.start(scratch, method, Some(route), task))
+    }
+
+    /// What needs neither the store nor an origin.
+    fn answered_here(&self) -> Option<Task> {
+        let limits = &self.connection.worker.shared().boot.limits;
+        match (self.head.target, self.head.framing) {
+            // About the server, not about a resource (RFC 9110 section 9.3.7).
+            (Target::Asterisk, _) => Some(Task::Say(StatusCode::NO_CONTENT, "")),
+            // Said before the client is told to go on (RFC 9110 section 10.1.1).
+            (_, Framing::Length(length)) if length > limits.body_bytes => Some(Task::Say(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "The request body is larger than is taken here.",
+            )),
+            _ => None,
+        }
     }
 
     /// Brings target and authority into the one form that routing, key and origin see.

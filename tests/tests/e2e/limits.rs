@@ -73,6 +73,14 @@ fn b101_a_body_above_the_limit_is_refused() {
     client.send(request("POST", "a.test", "/p", "Content-Length: 1048577\r\n"));
     assert_eq!(client.read_response().status, 413);
     let mut client = node.connect();
+    let fields = "Content-Length: 1048577\r\nExpect: 100-continue\r\n";
+    client.send(request("POST", "a.test", "/p", fields));
+    let answer = client.read_response();
+    assert!(
+        answer.status == 413 && answer.interim.is_empty(),
+        "told to go on, and then refused: {answer:?}"
+    );
+    let mut client = node.connect();
     client.send(request("POST", "a.test", "/p", "Transfer-Encoding: chunked\r\n"));
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(1 << 16));
     let taken = (0..64).take_while(|_| client.try_send(&chunk).is_ok()).count();

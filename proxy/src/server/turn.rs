@@ -124,7 +124,7 @@ fn answer_all(connection: &Connection, input: &[u8], scratch: &mut Scratch, now:
                 }
             }
             Err(reject) => {
-                taken.next = refuse(connection, reject, scratch, now);
+                taken.next = refuse(connection, reject, rest.len(), scratch, now);
                 taken.used = input.len();
             }
         }
@@ -162,7 +162,8 @@ fn send(
     }
 }
 
-fn refuse(connection: &Connection, reject: Reject, scratch: &mut Scratch, now: Moment) -> Next {
+/// `received`: the bytes that were thrown away with it.
+fn refuse(connection: &Connection, reject: Reject, received: usize, scratch: &mut Scratch, now: Moment) -> Next {
     connection
         .worker
         .shared()
@@ -182,7 +183,7 @@ fn refuse(connection: &Connection, reject: Reject, scratch: &mut Scratch, now: M
         version: Version::Http11,
         status: reject.status,
         bytes_sent: page.len() as u64,
-        bytes_received: 0,
+        bytes_received: received as u64,
         duration_us: Moment::now().micros_since(now),
         outcome: &Outcome::NONE,
         origin_us: None,

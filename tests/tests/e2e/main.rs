@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod bodies;
 #[cfg(test)]
+mod counters;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod first_minutes;

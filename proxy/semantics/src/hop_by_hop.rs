@@ -6,6 +6,7 @@ mod tests;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use smallvec::SmallVec;
 
+use crate::Fields;
 use crate::syntax::trim;
 
 /// Always for one hop. The `proxy-` ones are too: they concern the connection to this proxy, so neither an origin nor another
@@ -56,6 +57,23 @@ pub fn is_hop_by_hop(name: &str) -> bool {
     HOP_BY_HOP.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
+/// Would [`remove_hop_by_hop`] remove the field `name` (lower case) of this message?
+#[must_use]
+pub fn is_removed(fields: &impl Fields, name: &str, protected: &[HeaderName]) -> bool {
+    is_hop_by_hop(name) || is_nominated(fields, name) && may_be_nominated(name, protected)
+}
+
+fn is_nominated(fields: &impl Fields, name: &str) -> bool {
+    fields
+        .lines("connection")
+        .flat_map(|line| line.split(|&byte| byte == b','))
+        .any(|nominated| trim(nominated).eq_ignore_ascii_case(name.as_bytes()))
+}
+
+fn may_be_nominated(name: &str, protected: &[HeaderName]) -> bool {
+    !NEVER_NOMINATED.iter().chain(protected).any(|known| known == name)
+}
+
 /// Removes the fields for one hop and those that Connection names, except the `protected` ones and those that no sender may name.
 /// Fields that this proxy adds should be added afterwards.
 pub fn remove_hop_by_hop(fields: &mut HeaderMap, protected: &[HeaderName]) {
@@ -68,7 +86,7 @@ pub fn remove_hop_by_hop(fields: &mut HeaderMap, protected: &[HeaderName]) {
         let Ok(name) = HeaderName::from_bytes(trim(name)) else {
             continue;
         };
-        if !NEVER_NOMINATED.contains(&name) && !protected.contains(&name) {
+        if may_be_nominated(name.as_str(), protected) {
             fields.remove(name);
         }
     }

@@ -10,7 +10,7 @@ pub use refusal::Refusal;
 
 use crate::age::{corrected_initial_age, elapsed, parse_age};
 use crate::cache_control::ResponseDirectives;
-use crate::{Delta, Overrides, Policy, SetCookie, Vary, date, targeted};
+use crate::{DELTA_MAX, Delta, Overrides, Policy, SetCookie, Vary, date, targeted};
 
 /// A request and the response that the origin gave to it. Times are seconds since 1970.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ pub struct Freshness {
     pub lifetime_secs: u64,
     /// Where the lifetime comes from.
     pub source: LifetimeSource,
-    /// Age at the moment of receipt (RFC 9111 section 4.2.3), always less than the lifetime.
+    /// Age at the moment of receipt (RFC 9111 section 4.2.3), always less than the lifetime and at most [`DELTA_MAX`].
     pub initial_age_secs: u64,
     /// Never to be served stale: `must-revalidate`, `proxy-revalidate` or `s-maxage` (sections 5.2.2.2, 5.2.2.8, 5.2.2.10).
     pub must_revalidate: bool,
@@ -189,9 +189,11 @@ impl Said {
         }
     }
 
+    /// At most [`DELTA_MAX`], as all that is said in seconds (RFC 9111 section 1.2.2). Clocks that are centuries apart give no number
+    /// that could still be counted up from.
     fn initial_age(&self, exchange: &Exchange<'_>) -> u64 {
         let age = parse_age(exchange.fields);
-        corrected_initial_age(age, self.date, exchange.request_time, exchange.response_time)
+        corrected_initial_age(age, self.date, exchange.request_time, exchange.response_time).min(DELTA_MAX)
     }
 
     /// Section 4.2.1, then the rule, then section 4.2.2.
@@ -236,7 +238,8 @@ impl Said {
             return None;
         }
         let lifetime = only_date(exchange, header::EXPIRES.as_str()).map_or(0, |expires| {
-            elapsed(self.date.unwrap_or(exchange.response_time), expires)
+            // No longer than an age can be told, or what expired long ago would pass for fresh.
+            elapsed(self.date.unwrap_or(exchange.response_time), expires).min(DELTA_MAX)
         });
         Some((lifetime, LifetimeSource::Expires))
     }
@@ -253,7 +256,7 @@ impl Said {
         }
         // The conversion back saturates, and takes what is not a number for 0.
         let guessed = (unchanged_secs as f64 * heuristic.fraction) as u64;
-        Some(guessed.min(heuristic.max.as_secs()))
+        Some(guessed.min(heuristic.max.as_secs()).min(DELTA_MAX))
     }
 }
 

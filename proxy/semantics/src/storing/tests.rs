@@ -672,6 +672,42 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     )
 }
 
+#[test]
+fn an_answer_of_clocks_centuries_apart_has_an_age_that_can_be_counted_up_from() {
+    let policy = Policy {
+        ttl_force: true,
+        ..with_ttl(StatusMatch::Any, 1)
+    };
+    for (request_time, response_time) in [
+        (-1_734_975_742_789_499_702, 7_488_396_294_065_276_105),
+        (i64::MIN, i64::MAX),
+        (0, i64::MAX),
+    ] {
+        let fields = header_map::<&str>(&[]);
+        let exchange = Exchange {
+            request_time,
+            response_time,
+            ..exchange(&fields)
+        };
+        let freshness = judge(&exchange, &policy).expect("the rule forces a lifetime");
+        assert_eq!(freshness.initial_age_secs, DELTA_MAX);
+        assert_eq!(freshness.ttl(freshness.initial_age_secs), 1);
+        assert_eq!(freshness.ttl(freshness.initial_age_secs + 1), 0);
+        assert_eq!(judge(&exchange, &Policy::default()), Err(Refusal::NoFreshness));
+    }
+}
+
+#[test]
+fn what_expired_before_an_age_beyond_all_numbers_is_stale() {
+    let fields = header_map(&[DATE, ("expires", "Fri, 31 Dec 9999 23:59:59 GMT")]);
+    let exchange = Exchange {
+        request_time: 0,
+        response_time: i64::MAX,
+        ..exchange(&fields)
+    };
+    assert_eq!(judge(&exchange, &Policy::default()), Err(Refusal::Expired));
+}
+
 proptest! {
     #[test]
     fn random_bytes_never_panic_and_what_is_stored_is_fresh(

@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -21,6 +22,7 @@ use self::buffer::Buffer;
 use self::leader::Abandoned;
 use self::readers::{Owner, Readers};
 use crate::budget::Reservation;
+use crate::disk::DiskBody;
 use crate::store::Join;
 
 /// Bytes that a fill which is not stored may hold ahead of its slowest reader: one chunk, several round trips.
@@ -45,7 +47,7 @@ pub enum Keep {
 pub enum NotKept {
     /// The leader did not ask for it.
     Declined,
-    /// There is no memory tier.
+    /// There is no tier.
     Disabled,
     /// Larger than `Config::max_object`.
     TooLarge,
@@ -61,6 +63,10 @@ pub enum NotKept {
     Replaced,
     /// The tier had no room for it.
     Refused,
+    /// The disk has more to write than it takes.
+    DiskBusy,
+    /// The disk it belongs on is degraded.
+    DiskUnavailable,
 }
 
 /// Why a fill ended without a complete answer.
@@ -131,6 +137,14 @@ impl<H, V> Clone for Headed<H, V> {
     }
 }
 
+/// The part of a body that is in its file.
+#[derive(Debug, Clone)]
+pub(crate) struct Spill {
+    body: DiskBody,
+    /// Bytes that can be read from it.
+    written: u64,
+}
+
 pub(crate) struct Fill<H, V> {
     pub(crate) key: Arc<[u8]>,
     /// Ascending with the time at which fills begin.
@@ -157,6 +171,10 @@ pub(crate) struct State<H, V> {
     passing: Option<NotKept>,
     reservation: Option<Reservation>,
     buffer: Buffer,
+    /// Where what left the buffer can be read, if it goes into a file of its own.
+    spill: Option<Spill>,
+    /// It goes, or is about to go, into a file of its own.
+    spilling: bool,
     readers: Readers,
     /// Set by a purge of the key.
     doomed: bool,
@@ -183,6 +201,8 @@ impl<H, V> Fill<H, V> {
                 passing: None,
                 reservation: None,
                 buffer: Buffer::default(),
+                spill: None,
+                spilling: false,
                 readers,
                 doomed: false,
                 unattended: false,
@@ -211,7 +231,7 @@ impl<H, V> Fill<H, V> {
         let mut state = self.state.lock();
         let may = !self.alone
             && state.is_joinable()
-            && state.buffer.base() == 0
+            && (state.buffer.base() == 0 || state.spill.is_some())
             && state
                 .headed
                 .as_ref()
@@ -283,6 +303,7 @@ impl<H, V> State<H, V> {
     fn trim(&mut self) -> Wakes {
         let mut wakes = Wakes::default();
         if self.passing.is_none() {
+            self.trim_spilled();
             return wakes;
         }
         self.buffer.trim(self.readers.slowest().unwrap_or(u64::MAX));
@@ -294,6 +315,45 @@ impl<H, V> State<H, V> {
             wakes.add(self.leader.take());
         }
         wakes
+    }
+
+    pub(crate) const fn is_spilling(&self) -> bool {
+        self.spilling && self.passing.is_none()
+    }
+
+    /// It has become too large to be held in memory.
+    fn begin_spilling(&mut self) {
+        self.spilling = true;
+        self.shrink_reservation();
+    }
+
+    /// Its file is there: returns what came in so far.
+    fn begin_spill(&mut self, body: DiskBody) -> Vec<Bytes> {
+        self.spill = Some(Spill { body, written: 0 });
+        self.buffer.pieces()
+    }
+
+    fn has_written(&mut self, written: u64) {
+        if let Some(spill) = &mut self.spill {
+            spill.written = written;
+        }
+        self.trim_spilled();
+        self.shrink_reservation();
+    }
+
+    /// The file has the rest.
+    fn shrink_reservation(&mut self) {
+        if let Some(reservation) = &mut self.reservation {
+            reservation.shrink_to(self.buffer.held());
+        }
+    }
+
+    /// Drops what is in the file by now, but for a window for those who are up to date.
+    fn trim_spilled(&mut self) {
+        if let Some(spill) = &self.spill {
+            let behind = self.buffer.len().saturating_sub(WINDOW);
+            self.buffer.trim(spill.written.min(self.buffer.visible()).min(behind));
+        }
     }
 
     /// Whether the leader may append.

@@ -1,5 +1,5 @@
-//! Where objects live: a bounded memory tier and the fills in flight. Heads and what a key varies on are opaque type
-//! parameters; nothing here knows HTTP, reads a clock or opens a socket.
+//! Where objects live: a bounded memory tier over a bounded, persistent disk tier, and the fills in flight. Heads and what a
+//! key varies on are opaque type parameters; nothing here knows HTTP, reads the wall clock by itself or opens a socket.
 //!
 //! Invariants:
 //! - A lookup compares the whole key; what it finds is always complete.
@@ -9,34 +9,56 @@
 #![deny(missing_docs)]
 
 mod budget;
+pub mod disk;
 mod fill;
 mod key_hash;
 mod object;
+mod on_disk;
+mod options;
+mod owners;
 mod record;
 mod store;
 #[cfg(test)]
 mod tests;
 mod tier;
 mod usage;
+mod uses;
 mod weight;
 
 pub use fill::leader::{Abandoned, Filling, Leader, Offer};
 pub use fill::reader::{Reader, ReaderEnd};
 pub use fill::{FillError, Keep, NotKept};
-pub use object::{Body, Object};
-pub use store::{Begin, Join, Lookup, Purged, Store};
-pub use usage::Usage;
+pub use object::{Body, Object, Place, Tier};
+pub use options::{Clock, Options, OwnerOf};
+pub use store::{Begin, Join, Lookup, NotDurable, Purged, Store};
+pub use usage::{OwnerUsage, Usage};
+pub use uses::UseCounts;
 
 /// What is kept of an answer besides its body.
-pub trait Head: Send + Sync + std::fmt::Debug + 'static {
+pub trait Head: Send + Sync + std::fmt::Debug + Sized + 'static {
     /// Bytes of memory it holds, its own struct included.
     fn weight(&self) -> usize;
+
+    /// Appends the form in which it lies on disk. It carries a version of its own.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Reads what [`Self::encode`] wrote; `None` where that is of another version or not whole.
+    fn decode(bytes: &[u8]) -> Option<Self>;
+
+    /// Unix time in seconds after which it is of no use to anyone, so that a sweep may drop it.
+    fn keep_until_secs(&self) -> u64;
 }
 
 /// What the objects under a key vary on. Two that are equal select variants in the same way.
-pub trait VaryRule: Send + Sync + std::fmt::Debug + PartialEq + 'static {
+pub trait VaryRule: Send + Sync + std::fmt::Debug + PartialEq + Sized + 'static {
     /// Bytes of memory it holds, its own struct included.
     fn weight(&self) -> usize;
+
+    /// Appends the form in which it lies on disk.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Reads what [`Self::encode`] wrote.
+    fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
 /// Bounds of the memory tier.

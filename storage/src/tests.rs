@@ -1,5 +1,6 @@
 //! The store as its users see it.
 
+mod disk;
 mod fills;
 mod model;
 mod objects;
@@ -22,6 +23,18 @@ impl Head for Number {
     fn weight(&self) -> usize {
         size_of::<Self>()
     }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0.to_le_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        Some(Self(u64::from_le_bytes(bytes.try_into().ok()?)))
+    }
+
+    fn keep_until_secs(&self) -> u64 {
+        u64::MAX
+    }
 }
 
 /// Varies on some of a request's fields, by their index.
@@ -31,6 +44,14 @@ struct Fields(Vec<usize>);
 impl VaryRule for Fields {
     fn weight(&self) -> usize {
         size_of::<Self>() + self.0.len() * size_of::<usize>()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.iter().map(|&index| u8::try_from(index).unwrap()));
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        Some(Self(bytes.iter().copied().map(usize::from).collect()))
     }
 }
 
@@ -113,7 +134,7 @@ fn fill(
     now(filling.push(Bytes::copy_from_slice(body)))
         .expect("it does not wait")
         .expect("it is read");
-    filling.finish()
+    finish(filling)
 }
 
 fn found(store: &TestStore, key: &str, request: Request<'_>) -> Option<Arc<Object<Number>>> {
@@ -121,6 +142,11 @@ fn found(store: &TestStore, key: &str, request: Request<'_>) -> Option<Arc<Objec
         Lookup::Found(object) => Some(object),
         Lookup::NoVariant | Lookup::Nothing => None,
     }
+}
+
+/// Ends a fill of which nothing goes to a disk by itself.
+fn finish(filling: Filling<Number, Fields>) -> Result<Arc<Object<Number>>, NotKept> {
+    now(filling.finish()).expect("it does not wait")
 }
 
 /// The result of a future that does not have to wait.

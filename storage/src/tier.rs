@@ -15,7 +15,8 @@ use smallvec::SmallVec;
 
 use self::table::{Evicted, Table};
 use crate::key_hash::KeyHash;
-use crate::object::{Body, Object};
+use crate::object::{Body, Identity, Made, Object, Tier as FoundIn};
+use crate::owners::{Holding, Owners};
 use crate::record::{Directory, Listed, Listing, Probe, Record, RecordKey};
 use crate::store::Lookup;
 use crate::usage::Counters;
@@ -29,6 +30,20 @@ pub(crate) struct Candidate<H, V> {
     pub(crate) body: Body,
     pub(crate) vary: Option<(Arc<V>, Arc<[u8]>)>,
     pub(crate) begun: u64,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) owner: u16,
+}
+
+impl<H, V> Clone for Candidate<H, V> {
+    fn clone(&self) -> Self {
+        Self {
+            key: Arc::clone(&self.key),
+            head: Arc::clone(&self.head),
+            body: self.body.clone(),
+            vary: self.vary.clone(),
+            ..*self
+        }
+    }
 }
 
 /// Why a record left the table.
@@ -54,10 +69,23 @@ impl<H, V> Default for Gone<H, V> {
 }
 
 /// Objects that were released and the bytes they held.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Tally {
+#[derive(Debug)]
+pub(crate) struct Tally<H> {
+    /// Those that were in memory only.
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
+    /// Those that made room and are on no disk yet.
+    pub(crate) homeless: Vec<Arc<Object<H>>>,
+}
+
+impl<H> Default for Tally<H> {
+    fn default() -> Self {
+        Self {
+            objects: 0,
+            bytes: 0,
+            homeless: Vec::new(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -65,15 +93,17 @@ pub(crate) struct Tier<H, V> {
     table: Table<H, V>,
     pub(crate) config: Config,
     pub(crate) counters: Counters,
+    owners: Arc<Owners>,
     directory_id: AtomicU64,
 }
 
 impl<H: Head, V: VaryRule> Tier<H, V> {
-    pub(crate) fn new(config: Config, hash: KeyHash) -> Self {
+    pub(crate) fn new(config: Config, hash: KeyHash, owners: Arc<Owners>) -> Self {
         Self {
             table: table::with_config(&config, hash),
             config,
             counters: Counters::default(),
+            owners,
             directory_id: AtomicU64::new(0),
         }
     }
@@ -105,12 +135,22 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
             body,
             vary,
             begun,
+            identity,
+            owner,
         } = candidate;
         let current = self.table.peek(&Probe::Primary(&key));
         let Some((vary, variant)) = vary else {
             expect_older(current.as_ref(), begun)?;
-            let object = Arc::new(Object::new(key.len(), head, body, None, begun));
-            return self.put_object(RecordKey::Primary(key), object, gone);
+            let made = Made {
+                key_len: key.len(),
+                head,
+                body,
+                listed: None,
+                begun,
+                identity,
+                owner,
+            };
+            return self.put_object(RecordKey::Primary(key), Arc::new(Object::new(made)), gone);
         };
         let listing = match current {
             Some(Record::Directory(directory)) if directory.vary == vary => Arc::clone(&directory.listing),
@@ -123,8 +163,16 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
             listing: Arc::clone(&listing),
             variant,
         };
-        let object = Arc::new(Object::new(key.len(), head, body, Some(listed), begun));
-        self.put_variant(&listing, object, gone)
+        let made = Made {
+            key_len: key.len(),
+            head,
+            body,
+            listed: Some(listed),
+            begun,
+            identity,
+            owner,
+        };
+        self.put_variant(&listing, Arc::new(Object::new(made)), gone)
     }
 
     /// The same body under a new head, if `current` is still what is stored.
@@ -135,27 +183,54 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
         (head, begun): (Arc<H>, u64),
         gone: &mut Gone<H, V>,
     ) -> Result<Arc<Object<H>>, NotKept> {
-        let body = current.body.clone();
-        let Some(listed) = &current.listed else {
-            self.expect_stored(Probe::Primary(key), current)?;
-            let object = Arc::new(Object::new(key.len(), head, body, None, begun));
-            return self.put_object(RecordKey::Primary(key.into()), object, gone);
+        let current = &self.stored(key, current).ok_or(NotKept::Replaced)?;
+        let made = Made {
+            key_len: key.len(),
+            head,
+            body: current.body.clone(),
+            listed: None,
+            begun,
+            identity: current.identity,
+            owner: current.owner,
         };
-        self.expect_stored(Probe::Variant(listed.listing.id, &listed.variant), current)?;
+        let Some(listed) = &current.listed else {
+            return self.put_object(RecordKey::Primary(key.into()), Arc::new(Object::new(made)), gone);
+        };
         let successor = Listed {
             listing: Arc::clone(&listed.listing),
             variant: Arc::from(&*listed.variant),
         };
-        let object = Arc::new(Object::new(key.len(), head, body, Some(successor), begun));
-        self.put_variant(&listed.listing, object, gone)
+        let made = Made {
+            listed: Some(successor),
+            ..made
+        };
+        self.put_variant(&listed.listing, Arc::new(Object::new(made)), gone)
     }
 
-    fn expect_stored(&self, probe: Probe<'_>, object: &Arc<Object<H>>) -> Result<(), NotKept> {
-        let stored = self.table.peek(&probe).is_some_and(|record| record.is_object(object));
-        stored.then_some(()).ok_or(NotKept::Replaced)
+    /// The object in memory that is the same answer: itself, or what went up of the one that was found on disk.
+    fn stored(&self, key: &[u8], object: &Arc<Object<H>>) -> Option<Arc<Object<H>>> {
+        let found = |probe: &Probe<'_>| match self.table.peek(probe) {
+            Some(Record::Object(found)) if found.is_same(object) => Some(found),
+            _ => None,
+        };
+        if let Some(listed) = &object.listed {
+            return found(&Probe::Variant(listed.listing.id, &listed.variant));
+        }
+        match self.table.peek(&Probe::Primary(key)) {
+            // What was found on disk does not know its place up here.
+            Some(Record::Directory(directory)) if object.tier() == FoundIn::Disk => {
+                let names = directory.listing.names.lock().clone();
+                let mut names = names.into_iter().flatten();
+                names.find_map(|name| found(&Probe::Variant(directory.listing.id, &name)))
+            }
+            _ => found(&Probe::Primary(key)),
+        }
     }
 
     pub(crate) fn remove_if_same(&self, key: &[u8], object: &Arc<Object<H>>, gone: &mut Gone<H, V>) -> bool {
+        let Some(object) = &self.stored(key, object) else {
+            return false;
+        };
         let probe = match &object.listed {
             None => Probe::Primary(key),
             Some(listed) => Probe::Variant(listed.listing.id, &listed.variant),
@@ -166,6 +241,55 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
         found
     }
 
+    /// Whether what a fill made is newer than what is there.
+    pub(crate) fn expect_older(&self, candidate: &Candidate<H, V>) -> Result<(), NotKept> {
+        let vary = candidate.vary.as_ref().map(|(vary, name)| (&**vary, &**name));
+        let probe = self.table.peek(&Probe::Primary(&candidate.key));
+        let current = match (&probe, vary) {
+            (Some(Record::Directory(directory)), Some((vary, name))) if *directory.vary == *vary => {
+                self.table.peek(&Probe::Variant(directory.listing.id, name))
+            }
+            _ => probe,
+        };
+        expect_older(current.as_ref(), candidate.begun)
+    }
+
+    /// Takes out what a newer answer makes out of date, without storing that.
+    pub(crate) fn remove(
+        &self,
+        key: &[u8],
+        vary: Option<(&V, &[u8])>,
+        begun: u64,
+        gone: &mut Gone<H, V>,
+    ) -> Result<(), NotKept> {
+        let probe = Probe::Primary(key);
+        let current = self.table.peek(&probe);
+        let probe = match (&current, vary) {
+            (Some(Record::Directory(directory)), Some((vary, name))) if *directory.vary == *vary => {
+                Probe::Variant(directory.listing.id, name)
+            }
+            _ => probe,
+        };
+        expect_older(self.table.peek(&probe).as_ref(), begun)?;
+        let removed = self.table.remove(&probe);
+        gone.0.extend(removed.map(|(_, record)| (record, Cause::Removed)));
+        Ok(())
+    }
+
+    /// Whether anything is under a key.
+    pub(crate) fn has(&self, key: &[u8]) -> bool {
+        self.table.peek(&Probe::Primary(key)).is_some()
+    }
+
+    /// Places in the disk's index of the objects that are on disk as well.
+    pub(crate) fn on_disk(&self) -> Vec<u64> {
+        let objects = self.table.iter().filter_map(|(_, record)| match record {
+            Record::Object(object) if object.homeless.get().is_none() => object.identity,
+            _ => None,
+        });
+        objects.map(|identity| identity.id.short()).collect()
+    }
+
     /// Takes out what is under a key: the object, or the directory whose variants follow it on release.
     pub(crate) fn purge(&self, key: &[u8], gone: &mut Gone<H, V>) {
         if let Some((_, record)) = self.table.remove(&Probe::Primary(key)) {
@@ -174,16 +298,8 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
     }
 
     /// Takes out everything that was there when it began.
-    pub(crate) fn clear(&self) -> Tally {
-        let mut tally = Tally::default();
-        for (_, record) in self.table.drain() {
-            let mut gone = Gone::default();
-            gone.0.push((record, Cause::Purged));
-            let part = self.release(gone);
-            tally.objects += part.objects;
-            tally.bytes += part.bytes;
-        }
-        tally
+    pub(crate) fn take_all(&self) -> Gone<H, V> {
+        Gone(self.table.drain().map(|(_, record)| (record, Cause::Purged)).collect())
     }
 
     /// A new directory in place of whatever was there.
@@ -212,6 +328,7 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
         if object.listed.is_some() {
             self.counters.variants.up();
         }
+        self.owners.gain(Holding::Memory, object.owner, 1, object.weight());
         if !self.insert(key, Record::Object(Arc::clone(&object)), gone) {
             return Err(NotKept::Refused);
         }
@@ -271,7 +388,7 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
     }
 
     /// Counts and frees what left the table. No lock may be held.
-    pub(crate) fn release(&self, gone: Gone<H, V>) -> Tally {
+    pub(crate) fn release(&self, gone: Gone<H, V>) -> Tally<H> {
         let mut tally = Tally::default();
         for (record, cause) in gone.0 {
             match record {
@@ -295,13 +412,20 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
         tally
     }
 
-    fn release_object(&self, object: &Object<H>, cause: Cause, tally: &mut Tally) {
+    fn release_object(&self, object: &Arc<Object<H>>, cause: Cause, tally: &mut Tally<H>) {
         self.counters.objects.down();
         if object.listed.is_some() {
             self.counters.variants.down();
         }
-        tally.objects += 1;
-        tally.bytes += object.weight();
+        self.owners.lose(Holding::Memory, object.owner, 1, object.weight());
+        let is_homeless = object.homeless.get().is_some();
+        if is_homeless && cause == Cause::Evicted {
+            tally.homeless.push(Arc::clone(object));
+        }
+        if is_homeless || object.identity.is_none() {
+            tally.objects += 1;
+            tally.bytes += object.weight();
+        }
         match cause {
             Cause::Evicted => self.counters.evicted.up(),
             Cause::Refused => self.counters.refused.up(),

@@ -2,10 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::disk::DiskUsage;
+
 /// One reading of the store's gauges and counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Bytes stored, overhead included.
+    /// Bytes stored in memory, overhead included.
     pub used: u64,
     /// Bytes that may be stored.
     pub max: u64,
@@ -27,6 +29,25 @@ pub struct Usage {
     pub purged: u64,
     /// Objects that went because their key had too many variants.
     pub variants_capped: u64,
+    /// The disks, in the order of the configuration.
+    pub disks: Vec<DiskUsage>,
+    /// By owner, in the order in which they were first seen.
+    pub owners: Vec<OwnerUsage>,
+}
+
+/// What one owner (vhost) holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OwnerUsage {
+    /// As the key names it.
+    pub name: String,
+    /// Objects in memory.
+    pub memory_objects: u64,
+    /// Bytes in memory, overhead included.
+    pub memory_bytes: u64,
+    /// Objects on disk.
+    pub disk_objects: u64,
+    /// Bytes on disk, heads and bodies.
+    pub disk_bytes: u64,
 }
 
 /// The cells behind [`Usage`]. They change with stores and evictions only, never on a hit.

@@ -46,6 +46,15 @@ impl Buffer {
         self.base
     }
 
+    /// All that is in memory, in order.
+    pub(super) fn pieces(&self) -> Vec<Bytes> {
+        self.pieces.iter().map(|piece| piece.bytes.clone()).collect()
+    }
+
+    pub(super) const fn visible(&self) -> u64 {
+        self.visible
+    }
+
     /// Bytes that are in memory.
     pub(super) const fn held(&self) -> u64 {
         self.len - self.base
@@ -123,7 +132,7 @@ impl Buffer {
     pub(super) fn share(&mut self, body: &Body) {
         self.pieces.clear();
         (self.base, self.len) = (0, 0);
-        for chunk in body.chunks() {
+        for chunk in body.chunks().unwrap_or_default() {
             self.append(chunk.clone());
         }
     }

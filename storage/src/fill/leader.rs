@@ -9,7 +9,9 @@ use std::task::Poll;
 use bytes::Bytes;
 
 use super::{Fill, FillError, Headed, Keep, NotKept, Wakes};
-use crate::object::Object;
+use crate::disk::body_file::BodyFile;
+use crate::disk::id::Id;
+use crate::object::{Body, Identity, Object};
 use crate::store::Shared;
 use crate::tier::Candidate;
 use crate::{Head, VaryRule};
@@ -39,6 +41,9 @@ pub struct Filling<H: Head, V: VaryRule> {
     /// Set when the announced length was reached, before the last bytes are shown to anyone: who has a complete answer
     /// finds it stored.
     outcome: Option<Result<Arc<Object<H>>, NotKept>>,
+    /// The file that it goes into, and whether that is still written.
+    file: Option<BodyFile>,
+    is_writing: bool,
 }
 
 /// Ends the fill as lost unless it was ended before.
@@ -82,9 +87,16 @@ impl<H: Head, V: VaryRule> Leader<H, V> {
     pub fn head(self, head: Arc<H>, offer: Offer<V>) -> Filling<H, V> {
         let lead = self.0;
         let wakes = lead.accept_head(head, offer);
-        let mut filling = Filling { lead, outcome: None };
+        let mut filling = Filling {
+            lead,
+            outcome: None,
+            file: None,
+            is_writing: false,
+        };
         // An empty body is complete with its head.
-        filling.complete_if_expected();
+        if filling.is_complete() {
+            filling.outcome = Some(filling.lead.complete(None));
+        }
         filling.lead.show(wakes);
         filling
     }
@@ -139,31 +151,97 @@ impl<H: Head, V: VaryRule> Filling<H, V> {
             return Ok(());
         }
         poll_fn(|cx| self.lead.fill.state.lock().poll_room(cx)).await?;
-        let wakes = self.lead.accept(bytes)?;
-        self.complete_if_expected();
-        self.lead.show(wakes);
+        let wakes = self.lead.accept(bytes.clone())?;
+        if self.is_complete() {
+            self.write_down(&bytes).await;
+            self.outcome = Some(self.complete().await);
+            self.lead.show(wakes);
+        } else {
+            // Nobody waits for the disk but the origin.
+            self.lead.show(wakes);
+            self.write_down(&bytes).await;
+        }
         Ok(())
+    }
+
+    /// Writes to the file what came in, where it goes into one.
+    async fn write_down(&mut self, bytes: &Bytes) {
+        if !self.lead.fill.state.lock().is_spilling() {
+            return;
+        }
+        let written = match &mut self.file {
+            Some(file) if self.is_writing => file.append(bytes).await,
+            Some(_) => return,
+            None => self.begin_file().await,
+        };
+        let mut wakes = Wakes::default();
+        let mut state = self.lead.fill.state.lock();
+        match written {
+            Ok(written) => state.has_written(written),
+            Err(why) => {
+                // What is in the file so far stays readable for those who lag behind.
+                self.is_writing = false;
+                state.pass(why, self.lead.fill.alone, &mut wakes);
+            }
+        }
+        drop(state);
+        wakes.wake();
+    }
+
+    /// From here on the body goes into a file, with what came in so far.
+    async fn begin_file(&mut self) -> Result<u64, NotKept> {
+        let id = Id::of_key(&self.lead.fill.key);
+        let disk = self.lead.shared.disks().of(id).ok_or(NotKept::TooLarge)?;
+        let mut file = BodyFile::begin(disk.core(), id).await?;
+        let so_far = self.lead.fill.state.lock().begin_spill(file.growing());
+        let mut written = 0;
+        let mut result = Ok(());
+        for piece in so_far {
+            match file.append(&piece).await {
+                Ok(readable) => written = readable,
+                Err(why) => {
+                    result = Err(why);
+                    break;
+                }
+            }
+        }
+        self.file = Some(file);
+        self.is_writing = result.is_ok();
+        result.map(|()| written)
+    }
+
+    /// Seals the file, if there is one, and stores the object.
+    async fn complete(&mut self) -> Result<Arc<Object<H>>, NotKept> {
+        let Some(file) = self.file.as_mut().filter(|_| self.is_writing) else {
+            return self.lead.complete(None);
+        };
+        let stamp = file.stamp;
+        let stored = match file.seal().await {
+            Ok(body) => self.lead.complete(Some((body.into(), stamp))),
+            Err(why) => {
+                self.lead.fill.state.lock().passing = Some(why);
+                self.lead.complete(None)
+            }
+        };
+        if stored.is_err() {
+            file.disown();
+        }
+        stored
     }
 
     /// The body is complete.
     ///
     /// # Errors
     /// Why it was not stored. Its readers have it all the same, unless the reason is `Abandoned` or `Failed`.
-    pub fn finish(mut self) -> Result<Arc<Object<H>>, NotKept> {
+    pub async fn finish(mut self) -> Result<Arc<Object<H>>, NotKept> {
         if let Some(outcome) = self.outcome.take() {
             return outcome;
         }
-        let state = self.lead.fill.state.lock();
-        let received = state.buffer.len();
-        let expected = state.headed.as_ref().and_then(|headed| headed.expected);
-        drop(state);
-        if let Some(expected) = expected
-            && expected != received
-        {
-            self.lead.end(Err(FillError::Length { expected, received }));
+        if let Err(wrong) = self.judge_length() {
+            self.lead.end(Err(wrong));
             return Err(NotKept::Failed);
         }
-        self.lead.complete()
+        self.complete().await
     }
 
     /// Ends it early.
@@ -171,14 +249,21 @@ impl<H: Head, V: VaryRule> Filling<H, V> {
         self.lead.end(Err(error));
     }
 
-    fn complete_if_expected(&mut self) {
+    /// Whether as much came in as was announced.
+    fn judge_length(&self) -> Result<(), FillError> {
+        let state = self.lead.fill.state.lock();
+        let received = state.buffer.len();
+        match state.headed.as_ref().and_then(|headed| headed.expected) {
+            Some(expected) if expected != received => Err(FillError::Length { expected, received }),
+            _ => Ok(()),
+        }
+    }
+
+    /// As long as it was announced.
+    fn is_complete(&self) -> bool {
         let state = self.lead.fill.state.lock();
         let expected = state.headed.as_ref().and_then(|headed| headed.expected);
-        let complete = state.end.is_none() && expected == Some(state.buffer.len());
-        drop(state);
-        if complete {
-            self.outcome = Some(self.lead.complete());
-        }
+        state.end.is_none() && expected == Some(state.buffer.len())
     }
 }
 
@@ -216,20 +301,31 @@ impl<H: Head, V: VaryRule> Lead<H, V> {
                 state.reservation = Some(reservation);
                 state.reconsider(self.fill.alone, &mut wakes);
             }
+            Err(why) if self.goes_into_file(why, need) => {
+                state.spilling = true;
+                state.reconsider(self.fill.alone, &mut wakes);
+            }
             Err(why) => state.pass(why, self.fill.alone, &mut wakes),
         }
         wakes
     }
 
+    /// What memory can't hold goes into a file of its own, where the key's disk takes it.
+    fn goes_into_file(&self, why: NotKept, need: u64) -> bool {
+        let is_for_memory = matches!(why, NotKept::TooLarge | NotKept::FillMemory);
+        let disk = self.shared.disks().of(Id::of_key(&self.fill.key));
+        is_for_memory && disk.is_some_and(|disk| disk.takes_file(need))
+    }
+
     fn reserve(&self, keep: Keep, need: u64) -> Result<crate::budget::Reservation, NotKept> {
-        let config = self.shared.config();
         if keep != Keep::Store {
             return Err(NotKept::Declined);
         }
-        if config.max_size == 0 {
+        let most = self.shared.kept_max();
+        if most == 0 {
             return Err(NotKept::Disabled);
         }
-        if need > config.max_object {
+        if need > most {
             return Err(NotKept::TooLarge);
         }
         self.shared.budget.reserve(need).ok_or(NotKept::FillMemory)
@@ -255,9 +351,13 @@ impl<H: Head, V: VaryRule> Lead<H, V> {
         if state.passing.is_none()
             && let Err(why) = self.may_keep(&mut state, head_weight + total)
         {
-            state.pass(why, self.fill.alone, &mut wakes);
+            if self.goes_into_file(why, head_weight + total) {
+                state.begin_spilling();
+            } else {
+                state.pass(why, self.fill.alone, &mut wakes);
+            }
         }
-        if state.passing.is_none() {
+        if state.passing.is_none() && !state.spilling {
             state.buffer.push_copy(bytes);
         } else {
             state.buffer.push_through(bytes);
@@ -269,7 +369,12 @@ impl<H: Head, V: VaryRule> Lead<H, V> {
         if state.doomed {
             return Err(NotKept::Doomed);
         }
-        if need > self.shared.config().max_object {
+        if state.spilling {
+            let disk = self.shared.disks().of(Id::of_key(&self.fill.key));
+            let fits = disk.is_some_and(|disk| disk.takes_file(need));
+            return fits.then_some(()).ok_or(NotKept::DiskUnavailable);
+        }
+        if need > self.shared.kept_max() {
             return Err(NotKept::TooLarge);
         }
         let fits = state.reservation.as_mut().is_some_and(|own| own.grow_to(need));
@@ -286,14 +391,16 @@ impl<H: Head, V: VaryRule> Lead<H, V> {
     }
 
     /// Stores it if that is still allowed, and ends it.
-    fn complete(&self) -> Result<Arc<Object<H>>, NotKept> {
+    fn complete(&self, in_file: Option<(Body, u64)>) -> Result<Arc<Object<H>>, NotKept> {
         let outcome = self
-            .candidate()
+            .candidate(in_file)
             .and_then(|candidate| self.shared.commit(&self.fill, candidate));
         let mut state = self.fill.state.lock();
         match &outcome {
             Ok(object) => {
-                state.buffer.share(&object.body);
+                if object.body.chunks().is_some() {
+                    state.buffer.share(&object.body);
+                }
                 // From here on the tier accounts for the memory.
                 state.reservation = None;
             }
@@ -305,7 +412,7 @@ impl<H: Head, V: VaryRule> Lead<H, V> {
         outcome
     }
 
-    fn candidate(&self) -> Result<Candidate<H, V>, NotKept> {
+    fn candidate(&self, in_file: Option<(Body, u64)>) -> Result<Candidate<H, V>, NotKept> {
         let state = self.fill.state.lock();
         if let Some(why) = state.passing {
             return Err(why);
@@ -314,12 +421,23 @@ impl<H: Head, V: VaryRule> Lead<H, V> {
             return Err(NotKept::Abandoned);
         }
         let headed = state.headed.as_ref().ok_or(NotKept::Failed)?;
+        let mut identity = self.shared.identity(&self.fill.key);
+        let body = match in_file {
+            Some((body, stamp)) => {
+                // The file has it already.
+                identity = identity.map(|identity| Identity { stamp, ..identity });
+                body
+            }
+            None => state.buffer.to_body(),
+        };
         Ok(Candidate {
             key: Arc::clone(&self.fill.key),
             head: Arc::clone(&headed.head),
-            body: state.buffer.to_body(),
+            body,
             vary: headed.vary.clone(),
             begun: self.fill.begun,
+            identity,
+            owner: self.shared.owner(&self.fill.key),
         })
     }
 

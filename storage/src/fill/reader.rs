@@ -2,13 +2,16 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use super::readers::Owner;
-use super::{Fill, FillError, Headed, NotKept};
+use super::{Fill, FillError, Headed, NotKept, Spill};
+use crate::disk::body_file::{Reading, read_from};
 use crate::tier::with_scratch;
 
 /// Why a reader gets no head.
@@ -29,6 +32,8 @@ pub struct Reader<H, V> {
     slot: Option<usize>,
     owner: Owner,
     pos: u64,
+    /// It lags behind, and reads from the file.
+    reading: Option<oneshot::Receiver<Option<Bytes>>>,
 }
 
 impl<H, V> fmt::Debug for Reader<H, V> {
@@ -47,6 +52,7 @@ impl<H, V> Reader<H, V> {
             slot: Some(slot),
             owner,
             pos: 0,
+            reading: None,
         }
     }
 
@@ -104,12 +110,22 @@ impl<H, V> Reader<H, V> {
     ///
     /// # Errors
     /// The body ends early.
-    pub fn poll_chunk(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Bytes, FillError>>> {
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, FillError>>> {
+        if let Some(reading) = &mut self.reading {
+            let read = ready!(Pin::new(reading).poll(cx)).ok().flatten();
+            self.reading = None;
+            return Poll::Ready(Some(self.deliver(read)));
+        }
         let mut state = self.fill.state.lock();
         // One that was sent away, or left because the variant is another one, has no part in the body.
         let Some(slot) = self.slot.filter(|&slot| !state.readers.is_dismissed(slot)) else {
             return Poll::Ready(Some(Err(FillError::Lost)));
         };
+        if self.pos < state.buffer.base() {
+            let spill = state.spill.clone();
+            drop(state);
+            return self.poll_file(spill, cx);
+        }
         if let Some(bytes) = state.buffer.at(self.pos) {
             self.pos += bytes.len() as u64;
             state.readers.advance(slot, self.pos);
@@ -125,6 +141,39 @@ impl<H, V> Reader<H, V> {
                 state.readers.wait(slot, cx.waker());
                 Poll::Pending
             }
+        }
+    }
+
+    /// What has left the buffer is in the file.
+    fn poll_file(&mut self, spill: Option<Spill>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, FillError>>> {
+        let read = match spill.map(|spill| read_from(&spill.body, self.pos)) {
+            Some(Reading::Waiting(reading)) => {
+                self.reading = Some(reading);
+                return self.poll_chunk(cx);
+            }
+            Some(Reading::Done(read)) => read,
+            None => None,
+        };
+        Poll::Ready(Some(self.deliver(read)))
+    }
+
+    /// Hands out what was read from the file: no more than others may see.
+    fn deliver(&mut self, read: Option<Bytes>) -> Result<Bytes, FillError> {
+        let (Some(slot), Some(mut bytes)) = (self.slot, read) else {
+            return Err(FillError::Lost);
+        };
+        let mut state = self.fill.state.lock();
+        let most = state.buffer.visible().saturating_sub(self.pos);
+        bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        self.pos += bytes.len() as u64;
+        state.readers.advance(slot, self.pos);
+        let wakes = state.trim();
+        drop(state);
+        wakes.wake();
+        if bytes.is_empty() {
+            Err(FillError::Lost)
+        } else {
+            Ok(bytes)
         }
     }
 

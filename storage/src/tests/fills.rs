@@ -30,7 +30,7 @@ fn readers_stream_from_the_first_byte_whenever_they_join() {
     let mut late = join_as(&store, "a", Join::Answered, PLAIN);
     assert!(matches!(read_now(&mut early), (body, None) if body == b"two "));
     push(&mut filling, b"three").unwrap().unwrap();
-    let object = filling.finish().unwrap();
+    let object = finish(filling).unwrap();
     assert!(matches!(read_now(&mut early), (body, Some(Ok(()))) if body == b"three"));
     for reader in [&mut own, &mut late] {
         read_head(reader).unwrap().unwrap();
@@ -60,7 +60,7 @@ fn who_has_the_announced_length_finds_it_stored() {
     assert_eq!(found(&store, "a", PLAIN).unwrap().body.len(), 8);
     assert!(matches!(read_now(&mut own), (body, Some(Ok(()))) if body == b"12345678"));
     assert_eq!(push(&mut filling, b"9").unwrap(), Err(Abandoned));
-    assert!(filling.finish().is_ok());
+    assert!(finish(filling).is_ok());
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_body_of_another_length_than_announced_is_never_complete() {
         let (leader, mut own) = lead(&store, "a", Join::Any);
         let mut filling = head(leader, keep(keep_as, Some(8)));
         push(&mut filling, b"1234").unwrap().unwrap();
-        assert_eq!(filling.finish().unwrap_err(), NotKept::Failed);
+        assert_eq!(finish(filling).unwrap_err(), NotKept::Failed);
         let (body, end) = read_now(&mut own);
         assert_eq!(body, b"1234");
         assert!(matches!(
@@ -85,7 +85,7 @@ fn a_body_of_another_length_than_announced_is_never_complete() {
         let mut filling = head(leader, keep(keep_as, Some(8)));
         assert_eq!(push(&mut filling, b"123456789").unwrap(), Err(Abandoned));
         assert!(matches!(read_now(&mut own), (_, Some(Err(FillError::Length { .. })))));
-        assert_eq!(filling.finish().unwrap_err(), NotKept::Failed);
+        assert_eq!(finish(filling).unwrap_err(), NotKept::Failed);
     }
     assert!(found(&store, "a", PLAIN).is_none());
     assert_eq!((store.usage().fills_active, store.usage().fill_bytes), (0, 0));
@@ -183,7 +183,7 @@ fn a_private_answer_is_for_its_own_client_only() {
         push(&mut filling, &[0; 100 * KIB]).unwrap().unwrap();
         assert_eq!(read_now(&mut own).0.len(), 100 * KIB);
     }
-    assert_eq!(filling.finish().unwrap_err(), NotKept::Declined);
+    assert_eq!(finish(filling).unwrap_err(), NotKept::Declined);
     assert!(matches!(read_now(&mut own), (_, Some(Ok(())))));
 }
 
@@ -216,7 +216,7 @@ fn waiters_of_another_variant_go_on_their_own() {
         Begin::Lead(..)
     ));
     push(&mut filling, b"body").unwrap().unwrap();
-    filling.finish().unwrap();
+    finish(filling).unwrap();
     now(late.head(de.variant())).unwrap().unwrap();
     for reader in [&mut own, &mut same, &mut late] {
         assert!(matches!(read_now(reader), (body, Some(Ok(()))) if body == b"body"));
@@ -248,11 +248,11 @@ fn a_fill_alone_is_stored_but_never_joined() {
     let mut second = head(second, keep(Keep::Store, None));
     push(&mut second, b"second").unwrap().unwrap();
     drop(lead(&store, "a", Join::Any));
-    assert!(second.finish().is_ok());
+    assert!(finish(second).is_ok());
     // What began earlier does not replace what began later.
     let mut first = head(first, keep(Keep::Store, None));
     push(&mut first, b"first").unwrap().unwrap();
-    assert_eq!(first.finish().unwrap_err(), NotKept::Replaced);
+    assert_eq!(finish(first).unwrap_err(), NotKept::Replaced);
     assert_eq!(found(&store, "a", PLAIN).unwrap().body.as_single().unwrap(), "second");
 }
 
@@ -267,7 +267,7 @@ fn b68_a_purge_dooms_what_began_before() {
     fill(&store, "a", 2, None, b"new").unwrap();
     push(&mut filling, b"old").unwrap().unwrap();
     assert_eq!(filling.not_kept(), Some(NotKept::Doomed));
-    assert_eq!(filling.finish().unwrap_err(), NotKept::Doomed);
+    assert_eq!(finish(filling).unwrap_err(), NotKept::Doomed);
     assert!(matches!(read_now(&mut own), (body, Some(Ok(()))) if body == b"oldold"));
     assert_eq!(found(&store, "a", PLAIN).unwrap().head.0, 2);
     assert_eq!((store.usage().fill_bytes, store.usage().fills_active), (0, 0));
@@ -283,7 +283,7 @@ fn a_slow_reader_does_not_hold_up_what_is_stored() {
         push(&mut filling, &[3; 64 * KIB]).expect("it does not wait").unwrap();
     }
     assert_eq!(store.usage().fill_bytes, 15 * 64 * KIB as u64 + 8);
-    filling.finish().unwrap();
+    finish(filling).unwrap();
     assert_eq!(store.usage().fill_bytes, 0);
     // Even when the object is gone, whoever has begun to read reads on.
     store.purge(b"a");
@@ -318,7 +318,7 @@ async fn what_is_not_stored_waits_for_the_slowest_reader() {
     assert_eq!(push(&mut filling, &[1; 64 * KIB]), None);
     let pushing = tokio::spawn(async move {
         filling.push(Bytes::from(vec![1; 64 * KIB])).await.unwrap();
-        filling.finish().unwrap_err()
+        finish(filling).unwrap_err()
     });
     tokio::task::yield_now().await;
     drop(slow);
@@ -343,7 +343,7 @@ fn a_body_that_outgrows_the_largest_object_is_passed_on() {
     assert_eq!(read_now(&mut own).0.len(), sent);
     assert_eq!(store.usage().fill_bytes, 0);
     push(&mut filling, b"end").unwrap().unwrap();
-    assert_eq!(filling.finish().unwrap_err(), NotKept::TooLarge);
+    assert_eq!(finish(filling).unwrap_err(), NotKept::TooLarge);
     assert!(matches!(read_now(&mut own), (body, Some(Ok(()))) if body == b"end"));
     assert_eq!(own.not_kept(), Some(NotKept::TooLarge));
     assert_eq!(store.usage().objects, 0);
@@ -373,7 +373,7 @@ fn fill_memory_is_bounded() {
     push(&mut filling, &[1; 200 * KIB]).unwrap().unwrap();
     assert_eq!(filling.not_kept(), Some(NotKept::FillMemory));
     assert_eq!(read_now(&mut own).0.len(), 712 * KIB);
-    assert_eq!(filling.finish().unwrap_err(), NotKept::FillMemory);
+    assert_eq!(finish(filling).unwrap_err(), NotKept::FillMemory);
     drop((fills, other, own));
     assert_eq!((store.usage().fills_active, store.usage().fill_bytes), (0, 0));
 }
@@ -406,15 +406,17 @@ fn b59_what_nobody_waits_for_is_finished_if_it_is_worth_it() {
             let pushed = push(&mut filling, &whole[came..]).unwrap();
             assert_eq!(pushed.is_ok(), goes_on || others, "{case}");
             if goes_on || others {
-                assert!(filling.finish().is_ok(), "{case}");
-                assert!(found(&store, "a", PLAIN).is_some_and(|object| object.body.chunks().concat() == whole));
+                assert!(finish(filling).is_ok(), "{case}");
+                assert!(
+                    found(&store, "a", PLAIN).is_some_and(|object| object.body.chunks().unwrap().concat() == whole)
+                );
             } else {
                 // The key is free before the leader notices.
                 assert!(matches!(
                     store.begin(b"a", Join::Any, None, PLAIN.variant()),
                     Begin::Lead(..)
                 ));
-                assert!(filling.finish().is_err(), "{case}");
+                assert!(finish(filling).is_err(), "{case}");
                 assert!(found(&store, "a", PLAIN).is_none(), "{case}");
             }
             if let Some(reader) = &mut other {
@@ -462,7 +464,7 @@ fn a_background_refresh_needs_no_reader() {
     drop(own);
     let mut filling = head(leader, keep(Keep::Store, None));
     push(&mut filling, b"body").unwrap().unwrap();
-    assert!(filling.finish().is_ok());
+    assert!(finish(filling).is_ok());
     // One that can't be stored is of no use.
     let (mut leader, own) = lead(&store, "b", Join::Any);
     leader.set_unattended();

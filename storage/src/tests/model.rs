@@ -134,7 +134,7 @@ impl Pair {
             Lookup::Found(object) => {
                 assert_eq!(Some(object.head.0 >> 16), expected);
                 let len = usize::try_from(object.body.len()).unwrap();
-                assert_eq!(object.body.chunks().concat(), body(object.head.0 >> 16, len));
+                assert_eq!(object.body.chunks().unwrap().concat(), body(object.head.0 >> 16, len));
                 // The length is part of the head, so that a short body would show.
                 assert_eq!(object.head.0 & 0xffff, len as u64);
             }
@@ -198,7 +198,7 @@ impl Pair {
             }
             Some(Slot::Varied(_, begun, _)) => *begun,
         };
-        let result = filling.finish().map(|_| ());
+        let result = finish(filling).map(|_| ());
         let expected = if doomed {
             Err(NotKept::Doomed)
         } else if newest > content.begun {

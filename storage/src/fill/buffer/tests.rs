@@ -44,8 +44,8 @@ proptest! {
 
         let body = buffer.to_body();
         prop_assert_eq!(body.len(), total as u64);
-        prop_assert_eq!(body.chunks().concat(), &expected[..]);
-        let (last, full) = body.chunks().split_last().map_or((0, &[][..]), |(last, full)| (last.len(), full));
+        prop_assert_eq!(body.chunks().unwrap().concat(), &expected[..]);
+        let (last, full) = body.chunks().unwrap().split_last().map_or((0, &[][..]), |(last, full)| (last.len(), full));
         prop_assert!(full.iter().all(|chunk| chunk.len() == CHUNK_BYTES) && last <= CHUNK_BYTES);
 
         buffer.share(&body);

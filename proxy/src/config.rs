@@ -22,6 +22,8 @@ pub struct Boot {
     /// Name of the cache zone (`[cache] name`).
     pub cache_name: String,
     pub memory: larder_storage::Config,
+    /// Disks of the cache; none for memory only.
+    pub disks: Vec<larder_storage::disk::DiskConfig>,
     /// How long connections may go on after the stop signal.
     pub drain: Duration,
 }
@@ -144,6 +146,8 @@ pub struct Rule {
     pub bypass: Condition,
     /// Do not store the answer.
     pub no_store: Condition,
+    /// Requests for a URL before its answer is stored (`proxy_cache_min_uses`); 0 and 1 store at once. Until then: SCARCE.
+    pub min_uses: u32,
     /// Honour `Cache-Control: no-cache` and `Pragma: no-cache` of clients. Off, since it lets anyone load the origin.
     pub honour_request_no_cache: bool,
 }

@@ -3,6 +3,7 @@
 
 mod answer;
 mod fetch;
+mod find;
 mod forward;
 mod head;
 mod plan;
@@ -10,8 +11,8 @@ mod request;
 mod respond;
 
 pub(crate) use answer::{Answer, AnswerBody};
+pub(crate) use find::{Finding, Found, NOT_CACHED};
 pub(crate) use forward::Forwarding;
-pub(crate) use head::StoredHead;
-pub(crate) use plan::{CacheStore, CachedObject, ForwardPlan, Plan, Route, View, plan, route};
+pub(crate) use plan::{CacheStore, CachedObject, ForwardPlan, Plan, Route, View, Wanted, plan, route, wanted};
 pub(crate) use request::Request;
 pub(crate) use respond::{Persistence, append_interim, append_not_modified, choose_framing, finish_head};

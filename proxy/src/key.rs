@@ -15,6 +15,12 @@ pub fn write(scheme: &str, authority: &[u8], target: &[u8], vhost: &str, out: &m
     out.extend_from_slice(vhost.as_bytes());
 }
 
+/// The name of the vhost in a key.
+#[must_use]
+pub fn vhost(key: &[u8]) -> &[u8] {
+    key.splitn(2, |&b| b == SEPARATOR).nth(1).unwrap_or_default()
+}
+
 /// The URL of a key, for people to read.
 #[must_use]
 pub fn url(key: &[u8]) -> String {

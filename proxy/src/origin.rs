@@ -13,6 +13,7 @@ mod meter;
 mod pool;
 mod request_body;
 mod response;
+pub mod sent;
 mod upstream;
 mod verdict;
 

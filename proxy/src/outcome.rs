@@ -1,6 +1,7 @@
 //! How a request ended, as data. This one value feeds `Cache-Status`, `X-Cache-Status`, the access log and the counters.
 
 use larder_semantics::Refusal;
+use larder_storage::Tier;
 
 /// nginx's status words (`$upstream_cache_status`), plus SCARCE, which nginx never counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -139,11 +140,17 @@ pub enum NotStored {
     NoTier,
     /// Its body ended with the connection: an origin that broke down would look the same.
     CloseDelimited,
+    /// The disk that it belongs on had too much to write already, and memory would not take it.
+    DiskBusy,
+    /// The disk that it belongs on is in trouble, and memory would not take it.
+    DiskUnavailable,
+    /// It has not been asked for often enough yet (`min_uses`).
+    MinUses,
 }
 
 impl NotStored {
     /// How many there are: the size of an array indexed by [`Self::index`].
-    pub const COUNT: usize = 12 + Refusal::ALL.len();
+    pub const COUNT: usize = 15 + Refusal::ALL.len();
 
     #[must_use]
     pub const fn index(self) -> usize {
@@ -160,7 +167,10 @@ impl NotStored {
             Self::NoRoom => 9,
             Self::NoTier => 10,
             Self::CloseDelimited => 11,
-            Self::Refused(refusal) => 12 + refusal as usize,
+            Self::DiskBusy => 12,
+            Self::DiskUnavailable => 13,
+            Self::MinUses => 14,
+            Self::Refused(refusal) => 15 + refusal as usize,
         }
     }
 
@@ -179,6 +189,9 @@ impl NotStored {
             Self::NoRoom => "no-room",
             Self::NoTier => "no-tier",
             Self::CloseDelimited => "close-delimited",
+            Self::DiskBusy => "disk-busy",
+            Self::DiskUnavailable => "disk-unavailable",
+            Self::MinUses => "min-uses",
             Self::Refused(refusal) => refusal.name(),
         }
     }
@@ -198,6 +211,9 @@ impl NotStored {
             Self::NoRoom,
             Self::NoTier,
             Self::CloseDelimited,
+            Self::DiskBusy,
+            Self::DiskUnavailable,
+            Self::MinUses,
         ]
         .into_iter()
         .chain(Refusal::ALL.into_iter().map(Self::Refused))
@@ -209,6 +225,15 @@ impl NotStored {
 pub enum Stored {
     Yes,
     No(NotStored),
+}
+
+/// The name of a tier in the log.
+#[must_use]
+pub const fn tier_name(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Memory => "memory",
+        Tier::Disk => "disk",
+    }
 }
 
 /// How a request ended.
@@ -226,6 +251,8 @@ pub struct Outcome {
     pub collapsed: bool,
     /// Freshness left, in seconds; negative when stale (RFC 9211 `ttl`).
     pub ttl_secs: Option<i64>,
+    /// Where it was found; `None` unless it is a hit.
+    pub tier: Option<Tier>,
 }
 
 impl Outcome {
@@ -237,5 +264,6 @@ impl Outcome {
         stored: None,
         collapsed: false,
         ttl_secs: None,
+        tier: None,
     };
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use arc_swap::ArcSwap;
-use larder_storage::Store;
+use larder_storage::{NotDurable, Store};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::access_log::AccessLog;
-use crate::clock::unix_ms;
+use crate::clock::{steady_unix_ms, unix_ms};
 use crate::config::{Boot, Live};
 use crate::http1::authority::Authority;
 use crate::http1::target::Scheme;
@@ -26,6 +26,8 @@ use crate::traffic::{Gauges, Scope, Traffic, UnknownName, WorkerId};
 pub enum StartError {
     #[error(transparent)]
     Compile(#[from] CompileError),
+    #[error("the disk tier cannot be opened")]
+    Disk(#[from] larder_storage::disk::OpenError),
     #[error("the access log cannot be opened")]
     AccessLog(#[source] io::Error),
     #[error("a worker thread cannot be started")]
@@ -58,6 +60,9 @@ pub enum PurgeUrlError {
     Byte { position: usize },
     #[error("no virtual host answers to {host}")]
     NoVhost { host: String },
+    /// It is in effect, but a restart might undo it.
+    #[error(transparent)]
+    NotDurable(#[from] NotDurable),
 }
 
 /// Running. Dropping it without [`Self::stop`] leaves the threads to the end of the process.
@@ -88,7 +93,13 @@ impl DataPlane {
             .filter_map(|listener| listener.local_addr().ok())
             .collect();
         let workers = boot.workers;
-        let store = Store::new(boot.memory);
+        let options = larder_storage::Options {
+            memory: boot.memory,
+            disks: boot.disks.clone(),
+            clock: steady_unix_ms,
+            owner_of: key::vhost,
+        };
+        let store = Store::open(&options)?;
         let shared = Arc::new(Shared::new(boot, ArcSwap::from_pointee(router), store, traffic));
         let mut threads = Vec::with_capacity(workers + 1);
         let mut senders = Vec::with_capacity(workers);
@@ -184,11 +195,25 @@ impl DataPlane {
         }
     }
 
-    /// Removes every variant of an absolute URL. What begins after the return never sees them.
+    /// Removes every variant of an absolute URL, at once and for good: what begins after the first poll never sees them, and when
+    /// the future resolves not even a crash can bring them back.
     ///
     /// # Errors
-    /// A URL that cannot be a key.
-    pub fn purge_url(&self, url: &str) -> Result<UrlPurged, PurgeUrlError> {
+    /// A URL that cannot be a key; a disk that cannot note the purge, which is in effect all the same.
+    pub async fn purge_url(&self, url: &str) -> Result<UrlPurged, PurgeUrlError> {
+        let (key, vhost) = self.key_of(url)?;
+        let purged = self.shared.store.purge_durably(&key).await?;
+        Ok(UrlPurged {
+            variants: purged.variants,
+            bytes: purged.bytes,
+            vhost,
+            url: key::url(&key),
+            fence: purged.fence,
+        })
+    }
+
+    /// The key of an absolute URL, and the name of the vhost that answers to it.
+    fn key_of(&self, url: &str) -> Result<(Vec<u8>, String), PurgeUrlError> {
         let (scheme, authority, rest) = split_url(url)?;
         let mut name = Vec::new();
         authority.write_normalised(scheme.default_port(), &mut name);
@@ -205,14 +230,7 @@ impl DataPlane {
             rule.apply_query(&mut target);
         }
         key::write(scheme.name(), &name, target.as_bytes(), &vhost.name, &mut key);
-        let purged = self.shared.store.purge(&key);
-        Ok(UrlPurged {
-            variants: purged.variants,
-            bytes: purged.bytes,
-            vhost: vhost.name.clone(),
-            url: key::url(&key),
-            fence: purged.fence,
-        })
+        Ok((key, vhost.name.clone()))
     }
 
     /// Opens the access log anew, after it was renamed.
@@ -242,6 +260,8 @@ impl DataPlane {
                 tracing::error!("a worker thread had panicked");
             }
         }
+        // Nothing is stored any more: what waits for the disks is written out.
+        self.shared.store.stop();
         if let Some(log) = &self.log {
             log.close();
         }
@@ -290,3 +310,6 @@ fn split_url(url: &str) -> Result<(Scheme, Authority<'_>, &str), PurgeUrlError> 
     let authority = Authority::parse(authority.as_bytes()).map_err(|_| PurgeUrlError::Authority)?;
     Ok((scheme, authority, rest))
 }
+
+#[cfg(test)]
+mod tests;

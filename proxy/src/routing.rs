@@ -72,6 +72,8 @@ pub struct Rule {
     query: QueryRules,
     pub bypass: Conditions,
     pub no_store: Conditions,
+    /// Requests for a key before its answer is stored.
+    pub min_uses: u32,
     pub honour_request_no_cache: bool,
     methods: Vec<http::Method>,
     condition: Option<Conditions>,
@@ -256,6 +258,7 @@ impl Rule {
             query,
             bypass: Conditions::compile(&rule.bypass),
             no_store: Conditions::compile(&rule.no_store),
+            min_uses: rule.min_uses,
             honour_request_no_cache: rule.honour_request_no_cache,
             methods: rule.matches.methods.clone(),
             condition: rule.matches.condition.as_ref().map(Conditions::compile),

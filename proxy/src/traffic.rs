@@ -15,6 +15,7 @@ mod vhosts;
 use std::sync::Arc;
 
 use larder_storage::Usage;
+use larder_storage::disk::{DiskCounters, DiskUsage};
 use parking_lot::Mutex;
 
 pub use cells::WorkerId;
@@ -49,6 +50,8 @@ struct Books {
     registry: Registry,
     connections: ConnectionReading,
     cache: Reading<5>,
+    /// By the disks' order.
+    disks: Vec<Reading<16>>,
     cache_since_ms: u64,
     log_lines_dropped: Reading<1>,
 }
@@ -98,6 +101,7 @@ impl Traffic {
                 registry,
                 connections: Reading::default(),
                 cache: Reading::default(),
+                disks: Vec::new(),
                 cache_since_ms: now_ms,
                 log_lines_dropped: Reading::default(),
             }),
@@ -180,6 +184,10 @@ impl Traffic {
         books.registry.read();
         books.connections.set(self.connections.read());
         books.cache.set([inserted, evicted, refused, purged, variants_capped]);
+        books.disks.resize_with(gauges.storage.disks.len(), Reading::default);
+        for (reading, disk) in books.disks.iter_mut().zip(&gauges.storage.disks) {
+            reading.set(disk.counters.to_array());
+        }
         books.log_lines_dropped.set([gauges.log_lines_dropped]);
     }
 
@@ -200,6 +208,10 @@ impl Traffic {
 
     fn show_cache(&self, books: &Books, since: Since, now: &Usage) -> CacheSnapshot {
         let [inserted, evicted, refused, purged, variants_capped] = books.cache.counts(since);
+        let disks = now.disks.iter().zip(&books.disks).map(|(disk, reading)| DiskUsage {
+            counters: DiskCounters::from_array(reading.counts(since)),
+            ..disk.clone()
+        });
         CacheSnapshot {
             name: self.cache_name.clone(),
             since_ms: match since {
@@ -216,6 +228,8 @@ impl Traffic {
             refused,
             purged,
             variants_capped,
+            disks: disks.collect(),
+            owners: now.owners.clone(),
         }
     }
 }
@@ -225,6 +239,7 @@ impl Books {
         self.registry.rebase(scope, now_ms);
         if matches!(scope, Scope::All | Scope::Cache) {
             self.cache.rebase();
+            self.disks.iter_mut().for_each(Reading::rebase);
             self.cache_since_ms = now_ms;
         }
         if *scope == Scope::All {

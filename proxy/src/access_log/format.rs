@@ -21,7 +21,7 @@ use super::escape::{append_hex_escaped, append_json_escaped};
 use super::stamp::Stamp;
 use crate::config::LogFormat;
 use crate::http1::Version;
-use crate::outcome::{CacheStatus, Forward, NotStored, Stored};
+use crate::outcome::{CacheStatus, Forward, NotStored, Stored, tier_name};
 
 /// A format with the time that it last wrote.
 #[derive(Debug)]
@@ -125,6 +125,8 @@ fn append_json(entry: &Entry<'_>, stamp: &mut Stamp, out: &mut Vec<u8>) {
     append_number(entry.duration_us, out);
     out.extend_from_slice(b",\"cache\":");
     append_string_or_null(outcome.cache.map(|status| status.word().as_bytes()), out);
+    out.extend_from_slice(b",\"tier\":");
+    append_string_or_null(outcome.tier.map(|tier| tier_name(tier).as_bytes()), out);
     out.extend_from_slice(b",\"forward\":");
     append_string_or_null(outcome.forward.map(|why| Forward::name(why).as_bytes()), out);
     out.extend_from_slice(b",\"not_stored\":");

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::find::DiskPieces;
 use super::head::RenderedHead;
 use super::plan::{CachedObject, Reader};
 use crate::clock::unix_secs;
@@ -36,6 +37,7 @@ pub(crate) enum AnswerBody {
         object: Arc<CachedObject>,
         next: usize,
     },
+    Disk(Box<DiskPieces>),
     Fill(Box<Reader>),
     Origin(Box<OriginBody>),
     /// 101: the connection is a tunnel from here on.
@@ -54,10 +56,11 @@ impl AnswerBody {
         match self {
             Self::Whole(bytes) => Ok(bytes.take()),
             Self::Object { object, next } => {
-                let chunk = object.body.chunks().get(*next).cloned();
+                let chunk = object.body.chunks().and_then(|chunks| chunks.get(*next)).cloned();
                 *next += 1;
                 Ok(chunk)
             }
+            Self::Disk(pieces) => pieces.next().await,
             Self::Fill(reader) => reader.next_chunk().await.transpose().map_err(|_| BrokenOff),
             Self::Origin(body) => body.chunk().await.map_err(|_| BrokenOff),
             Self::Tunnel(_) => Ok(None),

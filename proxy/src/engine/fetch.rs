@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use larder_semantics::cache_control::{RequestDirectives, ResponseDirectives};
 use larder_semantics::{Exchange, Freshness, Vary, judge};
 use larder_storage::{FillError, Keep, NotKept, Object, Offer};
@@ -15,18 +15,10 @@ use super::head::{RenderedHead, StoredHead};
 use super::plan::{FillMode, Leader, Selecting};
 use super::respond::CACHE_NAME;
 use crate::clock::{Moment, unix_secs};
-use crate::origin::forward::{ForwardContext, request_headers, response_headers};
+use crate::origin::forward::{request_headers, response_headers};
+use crate::origin::sent::CONDITIONAL;
 use crate::origin::{Delimited, FetchError, OriginBody, OriginResponse, RequestBody};
 use crate::outcome::NotStored;
-
-/// Fields of a client's own conditions: they are about what that client holds, not about what is to be stored.
-const CONDITIONAL: [HeaderName; 5] = [
-    header::IF_MATCH,
-    header::IF_NONE_MATCH,
-    header::IF_MODIFIED_SINCE,
-    header::IF_UNMODIFIED_SINCE,
-    header::IF_RANGE,
-];
 
 /// What the client that caused a fill is told.
 #[derive(Debug)]
@@ -78,21 +70,7 @@ impl Forwarding {
 
     fn outgoing_fields(&self) -> HeaderMap {
         let request = &self.request;
-        let vhost = &self.route.vhost;
-        let context = ForwardContext {
-            client_ip: request.client.ip(),
-            scheme: request.scheme,
-            // HTTP/1.0 may name no host; the origin is asked by its own name then.
-            host: if request.authority.is_empty() {
-                vhost.upstream.address()
-            } else {
-                &request.authority
-            },
-            version: request.version.into(),
-            trusted: super::plan::is_within(&vhost.trusted_proxies, request.client.ip()),
-            received_by: CACHE_NAME,
-        };
-        let mut fields = request_headers(&request.fields, &context);
+        let mut fields = request_headers(&request.fields, &request.context(&self.route.vhost));
         if !matches!(self.plan.fill, FillMode::Pass(_)) {
             for name in &CONDITIONAL {
                 fields.remove(name);
@@ -198,8 +176,9 @@ impl Forwarding {
         // What cannot be parsed was refused by `judge`.
         let vary = Vary::parse(fields).ok().filter(|vary| !vary.is_empty())?;
         let mut variant = Vec::new();
-        vary.variant_key(&self.request.fields, &mut variant);
-        Some((Selecting(vary), variant))
+        let vary = Selecting(vary);
+        self.request.variant_key(&self.route.vhost, &vary, &mut variant);
+        Some((vary, variant))
     }
 
     pub(super) fn count_not_stored(&self, reason: NotStored) {
@@ -224,7 +203,7 @@ async fn pour(
                     return Err(NotStored::Abandoned);
                 }
             }
-            Ok(None) => return filling.finish().map_err(not_stored),
+            Ok(None) => return filling.finish().await.map_err(not_stored),
             Err(error) => {
                 filling.fail(FillError::new(error));
                 return Err(NotStored::Truncated);
@@ -243,6 +222,8 @@ pub(super) const fn not_stored(why: NotKept) -> NotStored {
         NotKept::Failed => NotStored::Truncated,
         NotKept::Replaced => NotStored::Superseded,
         NotKept::Refused => NotStored::NoRoom,
+        NotKept::DiskBusy => NotStored::DiskBusy,
+        NotKept::DiskUnavailable => NotStored::DiskUnavailable,
         NotKept::Disabled | NotKept::Declined => NotStored::NoTier,
     }
 }

@@ -9,12 +9,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::answer::{Answer, AnswerBody};
 use super::fetch::{Fetched, Filling, SharedFailure, micros};
+use super::find::{Unreadable, stored_answer};
 use super::head::RenderedHead;
-use super::plan::{CachedObject, FillMode, ForwardPlan, Leader, Reader, Route, Selecting};
+use super::plan::{FillMode, ForwardPlan, Leader, Reader, Route, Selecting};
 use super::request::Request;
 use crate::clock::{Moment, unix_secs};
 use crate::origin::{FetchError, OriginResponse, RequestBody};
-use crate::outcome::{CacheStatus, NotStored, Outcome, Stored};
+use crate::outcome::{NotStored, Outcome, Stored};
 use crate::server::Worker;
 
 pub(crate) type Interim = Option<mpsc::Sender<http::Response<()>>>;
@@ -53,14 +54,15 @@ impl Forwarding {
         let status = answer.head.status;
         if !self.request.method.is_safe() && (status.is_success() || status.is_redirection()) {
             // RFC 9111 section 4.4: what is stored for the target URI is no longer true.
-            self.worker.shared().store.purge(&self.key);
+            if let Err(error) = self.worker.shared().store.purge_durably(&self.key).await {
+                tracing::warn!(%error, "an invalidation may not outlive a restart");
+            }
         }
         answer
     }
 
-    async fn begin(self, join: Join, interim: Interim) -> Answer {
-        let fields = &self.request.fields;
-        let variant = |vary: &Selecting, out: &mut Vec<u8>| vary.0.variant_key(fields, out);
+    async fn begin(mut self, join: Join, interim: Interim) -> Answer {
+        let variant = |vary: &Selecting, out: &mut Vec<u8>| self.request.variant_key(&self.route.vhost, vary, out);
         match self
             .worker
             .shared()
@@ -69,7 +71,14 @@ impl Forwarding {
         {
             Begin::Lead(leader, reader) => self.lead(leader, reader, interim).await,
             Begin::Join(reader) => self.join(reader, interim).await,
-            Begin::Found(object) => self.found(object),
+            // It was stored between the lookup and now.
+            Begin::Found(object) => match stored_answer(&self.request, &object).await {
+                Ok(answer) => answer,
+                Err(Unreadable) => {
+                    self.plan.found = Some(object);
+                    Box::pin(self.begin(join, interim)).await
+                }
+            },
         }
     }
 
@@ -118,8 +127,10 @@ impl Forwarding {
     }
 
     async fn join(self, mut reader: Reader, interim: Interim) -> Answer {
-        let fields = &self.request.fields;
-        match reader.head(|vary, out| vary.0.variant_key(fields, out)).await {
+        match reader
+            .head(|vary, out| self.request.variant_key(&self.route.vhost, vary, out))
+            .await
+        {
             Ok(head) => {
                 let now = Moment::now();
                 Answer {
@@ -154,30 +165,6 @@ impl Forwarding {
                     outcome,
                 )
             }
-        }
-    }
-
-    /// It was stored between the lookup and now.
-    fn found(&self, object: Arc<CachedObject>) -> Answer {
-        let now = Moment::now();
-        let head = &object.head;
-        let outcome = Outcome {
-            cache: Some(CacheStatus::Hit),
-            ttl_secs: Some(head.ttl(now)),
-            ..Outcome::NONE
-        };
-        Answer {
-            head: RenderedHead {
-                status: head.status,
-                shared: head.shared.clone(),
-                private: Bytes::new(),
-            },
-            age: Some(head.age(now)),
-            outcome,
-            length: Some(object.body.len()),
-            body: AnswerBody::Object { object, next: 0 },
-            origin_us: None,
-            close: false,
         }
     }
 
@@ -228,6 +215,7 @@ impl Forwarding {
             stored: None,
             collapsed: false,
             ttl_secs: None,
+            tier: None,
         }
     }
 }

@@ -1,18 +1,24 @@
 //! The head of a response, rendered once: what is the same for every client that gets it. Age, `Cache-Status`, framing and
 //! Connection are added for each answer.
 
+mod wire;
+
 use std::ops::Range;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use larder_semantics::Freshness;
+use larder_semantics::preconditions::not_modified;
+use larder_semantics::{Fields, Freshness};
 
-use crate::clock::Moment;
+use crate::clock::{Moment, unix_secs};
 use crate::http1::response::{write_field, write_status_line};
 
 /// Fields that are never part of the shared text: framing is ours, Age is computed, X-Cache-Status is ours alone.
 const NOT_SHARED: [HeaderName; 2] = [header::CONTENT_LENGTH, header::AGE];
 const X_CACHE_STATUS: &str = "x-cache-status";
+
+/// Nothing stale is of use, but a sweep need not come to the second.
+const STALE_KEPT_SECS: u64 = 60;
 
 /// A response head as text, without framing, Age, cache status, Connection and the empty line.
 #[derive(Debug, Clone)]
@@ -25,7 +31,7 @@ pub(crate) struct RenderedHead {
 }
 
 /// What is stored of a head, with what is needed to decide on its use without parsing it again.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StoredHead {
     pub(crate) status: StatusCode,
     pub(crate) shared: Bytes,
@@ -78,6 +84,11 @@ impl StoredHead {
         self.freshness.ttl(self.age(now))
     }
 
+    /// Whether the client holds what is stored (RFC 9110 section 13.2.2).
+    pub(crate) fn is_not_modified(&self, request: &impl Fields) -> bool {
+        self.status == StatusCode::OK && not_modified(request, self.etag(), self.last_modified(), unix_secs())
+    }
+
     pub(crate) fn etag(&self) -> Option<&[u8]> {
         self.shared.get(self.etag.clone()?)
     }
@@ -95,6 +106,25 @@ impl StoredHead {
 impl larder_storage::Head for StoredHead {
     fn weight(&self) -> usize {
         self.shared.len() + size_of::<Self>()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        wire::encode(self, out);
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        wire::decode(bytes, Moment::now())
+    }
+
+    fn keep_until_secs(&self) -> u64 {
+        let Freshness {
+            lifetime_secs,
+            initial_age_secs,
+            ..
+        } = self.freshness;
+        (self.received.as_micros() / 1_000_000)
+            .saturating_add(lifetime_secs.saturating_sub(initial_age_secs))
+            .saturating_add(STALE_KEPT_SECS)
     }
 }
 

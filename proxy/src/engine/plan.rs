@@ -3,15 +3,19 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::Method;
+use http::{HeaderMap, HeaderValue, Method, header};
 use ipnet::IpNet;
 use larder_semantics::cache_control::RequestDirectives;
 use larder_semantics::{Fields, Vary, accept_encoding};
-use larder_storage::{Lookup, Object, Store, VaryRule};
+use larder_storage::{Lookup, Object, Store, UseCounts, VaryRule};
 
 use super::head::StoredHead;
+use super::respond::CACHE_NAME;
 use crate::clock::Moment;
+use crate::http1::Version;
 use crate::key;
+use crate::origin::forward::ForwardContext;
+use crate::origin::sent::Sent;
 use crate::outcome::{CacheStatus, Forward, NotStored};
 use crate::routing::{Router, Rule, Vhost};
 use crate::target::Target;
@@ -21,6 +25,9 @@ pub(crate) type CachedObject = Object<StoredHead>;
 pub(crate) type Leader = larder_storage::Leader<StoredHead, Selecting>;
 pub(crate) type Reader = larder_storage::Reader<StoredHead, Selecting>;
 
+/// Of their form on disk, and of the variant keys that are made by them.
+const SELECTING_VERSION: u8 = 1;
+
 /// The selecting fields of a key's variants, as the store holds them.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Selecting(pub(crate) Vary);
@@ -28,6 +35,22 @@ pub(crate) struct Selecting(pub(crate) Vary);
 impl VaryRule for Selecting {
     fn weight(&self) -> usize {
         self.0.as_str().len() + size_of::<Self>()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(SELECTING_VERSION);
+        out.extend_from_slice(self.0.as_str().as_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (&SELECTING_VERSION, text) = bytes.split_first()? else {
+            return None;
+        };
+        let mut fields = HeaderMap::with_capacity(1);
+        fields.insert(header::VARY, HeaderValue::from_bytes(text).ok()?);
+        let vary = Vary::parse(&fields).ok()?;
+        // Anything but the canonical form was not written here.
+        (!vary.is_empty() && vary.as_str().as_bytes() == text).then_some(Self(vary))
     }
 }
 
@@ -43,7 +66,40 @@ pub(crate) struct View<'a, F> {
     pub(crate) fields: &'a F,
     pub(crate) has_body: bool,
     pub(crate) upgrade: Option<&'a [u8]>,
+    pub(crate) version: Version,
     pub(crate) client: IpAddr,
+}
+
+impl<F: Fields> View<'_, F> {
+    /// Appends the variant key of the request: what it says in the fields that select, as the origin gets them.
+    fn variant_key(&self, vhost: &Vhost, vary: &Selecting, out: &mut Vec<u8>) {
+        let authority = std::str::from_utf8(self.authority).unwrap_or_default();
+        let context = context(vhost, self.scheme, authority, self.version, self.client);
+        vary.0.variant_key(&Sent::new(self.fields, context), out);
+    }
+}
+
+/// What the fields of a request to a vhost's origin depend on.
+pub(super) fn context<'a>(
+    vhost: &'a Vhost,
+    scheme: &'static str,
+    authority: &'a str,
+    version: Version,
+    client: IpAddr,
+) -> ForwardContext<'a> {
+    ForwardContext {
+        client_ip: client,
+        scheme,
+        // HTTP/1.0 may name no host; the origin is asked by its own name then.
+        host: if authority.is_empty() {
+            vhost.upstream.address()
+        } else {
+            authority
+        },
+        version: version.into(),
+        trusted: is_within(&vhost.trusted_proxies, client),
+        received_by: CACHE_NAME,
+    }
 }
 
 /// The vhost and rule that answer.
@@ -55,8 +111,10 @@ pub(crate) struct Route {
 
 #[derive(Debug)]
 pub(crate) enum Plan {
-    /// Serve this from memory.
+    /// Serve this, with so many seconds of freshness left.
     Hit(Arc<CachedObject>, i64),
+    /// Only the disk can tell, and it would have to be waited for.
+    Load(Wanted),
     Forward(ForwardPlan),
     /// `only-if-cached`, and it isn't (RFC 9111 section 5.2.1.7).
     OnlyIfCached,
@@ -66,6 +124,23 @@ pub(crate) enum Plan {
     Purge,
     /// The PURGE method, from elsewhere.
     PurgeForbidden,
+}
+
+/// What is to become of a request that nothing is found for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    only_if_cached: bool,
+    fill: FillMode,
+    min_uses: u32,
+}
+
+/// Why nothing that is stored answers a request.
+#[derive(Debug)]
+pub(crate) struct Miss {
+    why: Forward,
+    cache: CacheStatus,
+    /// What was found and cannot be used.
+    found: Option<Arc<CachedObject>>,
 }
 
 #[derive(Debug, Clone)]
@@ -124,20 +199,18 @@ pub(crate) fn plan<F: Fields>(
     raw_query: Option<&[u8]>,
     key: &[u8],
     store: &CacheStore,
+    uses: &UseCounts,
     now: Moment,
 ) -> Plan {
     if let Some(plan) = by_method(view, route) {
         return plan;
     }
-    let directives = RequestDirectives::parse(view.fields);
-    let plan = lookup(view, route, raw_query, key, store, now, &directives);
-    match plan {
-        Plan::Forward(_) if directives.only_if_cached => Plan::OnlyIfCached,
-        Plan::Forward(forward) => Plan::Forward(ForwardPlan {
-            fill: fill_mode(view, route, raw_query, forward.cache),
-            ..forward
-        }),
-        other => other,
+    match lookup(view, route, raw_query, key, store, now) {
+        Some(Ok((object, ttl))) => Plan::Hit(object, ttl),
+        Some(Err(miss)) => wanted(view, route, raw_query)
+            .forward(miss, key, uses)
+            .map_or(Plan::OnlyIfCached, Plan::Forward),
+        None => Plan::Load(wanted(view, route, raw_query)),
     }
 }
 
@@ -184,6 +257,7 @@ pub(crate) fn is_within(networks: &[IpNet], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }
 
+/// What is stored for the request and may be served, or why nothing is; `None` where the disk would have to be waited for.
 fn lookup<F: Fields>(
     view: &View<'_, F>,
     route: &Route,
@@ -191,37 +265,45 @@ fn lookup<F: Fields>(
     key: &[u8],
     store: &CacheStore,
     now: Moment,
-    directives: &RequestDirectives,
-) -> Plan {
-    let forward = |why, cache, found| {
-        Plan::Forward(ForwardPlan {
-            why,
-            cache,
-            fill: FillMode::Shared,
-            found,
-        })
-    };
+) -> Option<Result<(Arc<CachedObject>, i64), Miss>> {
     if route.rule.bypass.holds(raw_query, view.fields) {
-        return forward(Forward::Rule, CacheStatus::Bypass, None);
+        return Some(Err(Miss::new(Forward::Rule, CacheStatus::Bypass, None)));
     }
-    if directives.no_cache && route.rule.honour_request_no_cache {
-        return forward(Forward::Request, CacheStatus::Bypass, None);
+    if route.rule.honour_request_no_cache && RequestDirectives::parse(view.fields).no_cache {
+        return Some(Err(Miss::new(Forward::Request, CacheStatus::Bypass, None)));
     }
-    match store.get(key, |vary, out| vary.0.variant_key(view.fields, out)) {
-        Lookup::Found(object) => {
-            let ttl = object.head.ttl(now);
-            if ttl <= 0 {
-                forward(Forward::Stale, CacheStatus::Expired, Some(object))
-            } else if !object.head.answers_authorized && is_authorized(view.fields) {
-                forward(Forward::Authorization, CacheStatus::Bypass, Some(object))
-            } else if !is_acceptable(&object, view.fields) {
-                forward(Forward::VaryMiss, CacheStatus::Miss, Some(object))
-            } else {
-                Plan::Hit(object, ttl)
-            }
-        }
-        Lookup::NoVariant => forward(Forward::VaryMiss, CacheStatus::Miss, None),
-        Lookup::Nothing => forward(Forward::UriMiss, CacheStatus::Miss, None),
+    let variant = |vary: &Selecting, out: &mut Vec<u8>| view.variant_key(&route.vhost, vary, out);
+    let found = match store.get(key, variant) {
+        Lookup::Found(object) => Lookup::Found(object),
+        in_memory => match (store.load_now(key, variant)?, in_memory) {
+            // The disk may have lost what the memory still knows of.
+            (Lookup::Nothing, Lookup::NoVariant) => Lookup::NoVariant,
+            (on_disk, _) => on_disk,
+        },
+    };
+    Some(choose(found, view.fields, now))
+}
+
+/// Whether what was found in either tier may be served to this request, and for how long.
+pub(super) fn choose<F: Fields>(
+    found: Lookup<StoredHead>,
+    fields: &F,
+    now: Moment,
+) -> Result<(Arc<CachedObject>, i64), Miss> {
+    let object = match found {
+        Lookup::Found(object) => object,
+        Lookup::NoVariant => return Err(Miss::new(Forward::VaryMiss, CacheStatus::Miss, None)),
+        Lookup::Nothing => return Err(Miss::new(Forward::UriMiss, CacheStatus::Miss, None)),
+    };
+    let ttl = object.head.ttl(now);
+    if ttl <= 0 {
+        Err(Miss::new(Forward::Stale, CacheStatus::Expired, Some(object)))
+    } else if !object.head.answers_authorized && is_authorized(fields) {
+        Err(Miss::new(Forward::Authorization, CacheStatus::Bypass, Some(object)))
+    } else if !is_acceptable(&object, fields) {
+        Err(Miss::new(Forward::VaryMiss, CacheStatus::Miss, Some(object)))
+    } else {
+        Ok((object, ttl))
     }
 }
 
@@ -238,16 +320,57 @@ fn is_authorized<F: Fields>(fields: &F) -> bool {
     fields.lines("authorization").next().is_some()
 }
 
-fn fill_mode<F: Fields>(view: &View<'_, F>, route: &Route, raw_query: Option<&[u8]>, cache: CacheStatus) -> FillMode {
+/// What is to become of the request where nothing is found for it.
+pub(crate) fn wanted<F: Fields>(view: &View<'_, F>, route: &Route, raw_query: Option<&[u8]>) -> Wanted {
+    Wanted {
+        only_if_cached: RequestDirectives::parse(view.fields).only_if_cached,
+        fill: fill_mode(view, route, raw_query),
+        min_uses: route.rule.min_uses,
+    }
+}
+
+fn fill_mode<F: Fields>(view: &View<'_, F>, route: &Route, raw_query: Option<&[u8]>) -> FillMode {
     if *view.method == Method::HEAD || view.fields.lines("range").next().is_some() {
         // An answer to HEAD has no body to store; one to Range may be a part only.
         FillMode::Pass(NotStored::Request)
     } else if route.rule.no_store.holds(raw_query, view.fields) {
         FillMode::Pass(NotStored::Rule)
-    } else if cache == CacheStatus::Bypass || is_authorized(view.fields) {
+    } else if is_authorized(view.fields) {
         // Nobody may wait for an answer that could be meant for this client alone.
         FillMode::Alone
     } else {
         FillMode::Shared
+    }
+}
+
+impl Wanted {
+    /// How the request goes to the origin; `None` where its client wants a stored answer or none. Every request that goes is a
+    /// use of its key, and too few of them store nothing; what has been stored already is refreshed at once.
+    pub(crate) fn forward(self, miss: Miss, key: &[u8], uses: &UseCounts) -> Option<ForwardPlan> {
+        if self.only_if_cached {
+            return None;
+        }
+        let Miss { why, cache, found } = miss;
+        let min_uses = self.min_uses.min(UseCounts::MAX);
+        let is_scarce = min_uses > 1 && uses.count(key) < min_uses && found.is_none();
+        let (cache, fill) = match (self.fill, cache) {
+            (FillMode::Pass(reason), _) => (cache, FillMode::Pass(reason)),
+            (_, CacheStatus::Miss) if is_scarce => (CacheStatus::Scarce, FillMode::Pass(NotStored::MinUses)),
+            _ if is_scarce => (cache, FillMode::Pass(NotStored::MinUses)),
+            (_, CacheStatus::Bypass) => (cache, FillMode::Alone),
+            (fill, _) => (cache, fill),
+        };
+        Some(ForwardPlan {
+            why,
+            cache,
+            fill,
+            found,
+        })
+    }
+}
+
+impl Miss {
+    pub(super) const fn new(why: Forward, cache: CacheStatus, found: Option<Arc<CachedObject>>) -> Self {
+        Self { why, cache, found }
     }
 }

@@ -5,8 +5,12 @@ use std::net::SocketAddr;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Uri};
 
+use super::plan::{Selecting, context};
 use crate::clock::Moment;
 use crate::http1::Version;
+use crate::origin::forward::ForwardContext;
+use crate::origin::sent::Sent;
+use crate::routing::Vhost;
 use crate::target::Target;
 
 #[derive(Debug, Clone)]
@@ -30,6 +34,16 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// What the fields of the request to the origin depend on besides the client's.
+    pub(super) fn context<'a>(&'a self, vhost: &'a Vhost) -> ForwardContext<'a> {
+        context(vhost, self.scheme, &self.authority, self.version, self.client.ip())
+    }
+
+    /// Appends the variant key: what the request says in the fields that select, as the origin gets them.
+    pub(super) fn variant_key(&self, vhost: &Vhost, vary: &Selecting, out: &mut Vec<u8>) {
+        vary.0.variant_key(&Sent::new(&self.fields, self.context(vhost)), out);
+    }
+
     /// What the origin is asked for (RFC 9112 section 3.2.1).
     pub(crate) fn origin_form(&self) -> Uri {
         // A normalised target holds nothing that a URI may not, so this falls back to `/` for none.

@@ -8,6 +8,8 @@ use std::net::IpAddr;
 use http::Version;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
+use larder_semantics::Fields;
+
 use super::hop_by_hop;
 
 #[cfg(test)]
@@ -28,6 +30,15 @@ pub struct ForwardContext<'a> {
     /// Our name in Via.
     pub received_by: &'a str,
 }
+
+impl ForwardContext<'_> {
+    pub(super) fn peer(&self) -> IpAddr {
+        self.client_ip.to_canonical()
+    }
+}
+
+/// Between the client and this proxy, or set by it.
+const NEVER_FORWARDED: [&str; 4] = ["expect", "content-length", "host", "proxy"];
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -56,30 +67,29 @@ const IMPERSONATING: [&str; 12] = [
 pub fn request_headers(client: &HeaderMap, context: &ForwardContext<'_>) -> HeaderMap {
     let mut headers = client.clone();
     hop_by_hop::remove(&mut headers);
-    for name in [
-        header::EXPECT,
-        header::CONTENT_LENGTH,
-        header::HOST,
-        HeaderName::from_static("proxy"),
-    ] {
+    for name in NEVER_FORWARDED {
         headers.remove(name);
     }
     let guarded: Vec<HeaderName> = headers
         .keys()
-        .filter(|name| is_guarded(name, context.trusted))
+        .filter(|name| is_guarded(name.as_str(), context.trusted))
         .cloned()
         .collect();
     for name in guarded {
         headers.remove(name);
     }
     set(&mut headers, header::HOST, context.host);
-    let peer = context.client_ip.to_canonical();
-    append_to_list(&mut headers, X_FORWARDED_FOR, &peer.to_string());
-    append_to_list(&mut headers, header::FORWARDED, &forwarded_element(peer, context));
+    append_to_list(&mut headers, X_FORWARDED_FOR, &context.peer().to_string());
+    append_to_list(&mut headers, header::FORWARDED, &forwarded_element(context));
     set_if_absent(&mut headers, X_FORWARDED_PROTO, context.scheme);
     set_if_absent(&mut headers, X_FORWARDED_HOST, context.host);
     append_via(&mut headers, context.version, context.received_by);
     headers
+}
+
+/// Whether a line of the field `name` (lower case) of a client's request goes on to the origin, alone or as part of a list.
+pub(super) fn crosses(client: &impl Fields, name: &str, context: &ForwardContext<'_>) -> bool {
+    !NEVER_FORWARDED.contains(&name) && !is_guarded(name, context.trusted) && !hop_by_hop::removes(client, name)
 }
 
 /// Makes an origin's fields fit to be stored and sent on. `version` is that of the origin's message.
@@ -108,8 +118,7 @@ pub fn via_count(headers: &HeaderMap, received_by: &str) -> usize {
 
 /// Fields that only a trusted peer may set. Names with `_` are what CGI and its heirs can't tell from `-`, so those go
 /// from everybody.
-fn is_guarded(name: &HeaderName, trusted: bool) -> bool {
-    let name = name.as_str();
+fn is_guarded(name: &str, trusted: bool) -> bool {
     let dashed;
     let (canonical, disguised) = if name.contains('_') {
         dashed = name.replace('_', "-");
@@ -139,23 +148,26 @@ fn set_if_absent(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 
 /// One line of all lines in their order, and `element` at the end.
 fn append_to_list(headers: &mut HeaderMap, name: HeaderName, element: &str) {
-    let mut joined = Vec::new();
-    for line in headers.get_all(&name) {
-        if !line.as_bytes().trim_ascii().is_empty() {
-            joined.extend_from_slice(line.as_bytes());
-            joined.extend_from_slice(b", ");
-        }
-    }
-    joined.extend_from_slice(element.as_bytes());
+    let joined = list_with(headers.lines(name.as_str()), element);
     if let Ok(value) = HeaderValue::from_bytes(&joined) {
         headers.insert(name, value);
     }
 }
 
+pub(super) fn list_with<'a>(lines: impl Iterator<Item = &'a [u8]>, element: &str) -> Vec<u8> {
+    let mut joined = Vec::new();
+    for line in lines.filter(|line| !line.trim_ascii().is_empty()) {
+        joined.extend_from_slice(line);
+        joined.extend_from_slice(b", ");
+    }
+    joined.extend_from_slice(element.as_bytes());
+    joined
+}
+
 /// RFC 7239 section 4, with what RFC 9110 does not call a token quoted (section 6: IPv6 in brackets and quotes).
-fn forwarded_element(peer: IpAddr, context: &ForwardContext<'_>) -> String {
+pub(super) fn forwarded_element(context: &ForwardContext<'_>) -> String {
     let mut element = String::with_capacity(64);
-    let _ = match peer {
+    let _ = match context.peer() {
         IpAddr::V4(address) => write!(element, "for={address}"),
         IpAddr::V6(address) => write!(element, "for=\"[{address}]\""),
     };
@@ -182,8 +194,12 @@ fn push_value(element: &mut String, value: &str) {
     element.push('"');
 }
 
-/// RFC 9110 section 7.6.3.
 fn append_via(headers: &mut HeaderMap, version: Version, received_by: &str) {
+    append_to_list(headers, header::VIA, &via_element(version, received_by));
+}
+
+/// RFC 9110 section 7.6.3.
+pub(super) fn via_element(version: Version, received_by: &str) -> String {
     let version = match version {
         Version::HTTP_09 => "0.9",
         Version::HTTP_10 => "1.0",
@@ -191,5 +207,5 @@ fn append_via(headers: &mut HeaderMap, version: Version, received_by: &str) {
         Version::HTTP_3 => "3",
         _ => "1.1",
     };
-    append_to_list(headers, header::VIA, &format!("{version} {received_by}"));
+    format!("{version} {received_by}")
 }

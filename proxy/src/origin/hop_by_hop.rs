@@ -2,7 +2,8 @@
 //! except what an origin or a client decides by.
 
 use http::header::{self, HeaderMap, HeaderName};
-use larder_semantics::hop_by_hop::remove_hop_by_hop;
+use larder_semantics::Fields;
+use larder_semantics::hop_by_hop::{is_removed, remove_hop_by_hop};
 
 /// Meant for everyone on the way, beyond those that no message can do without. Unlisted, a client could strip what an origin
 /// decides by.
@@ -23,4 +24,9 @@ const END_TO_END: [HeaderName; 11] = [
 /// Removes the fields of one connection and those that Connection names.
 pub(super) fn remove(headers: &mut HeaderMap) {
     remove_hop_by_hop(headers, &END_TO_END);
+}
+
+/// Whether [`remove`] would take the field `name` (lower case) out of this message.
+pub(super) fn removes(message: &impl Fields, name: &str) -> bool {
+    is_removed(message, name, &END_TO_END)
 }

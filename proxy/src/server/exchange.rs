@@ -18,7 +18,8 @@ use super::worker::Worker;
 use crate::access_log::Entry;
 use crate::clock::{Moment, unix_ms};
 use crate::engine::{
-    Answer, AnswerBody, CacheStore, ForwardPlan, Forwarding, Persistence, Request, Route, append_interim,
+    Answer, AnswerBody, CacheStore, CachedObject, Finding, ForwardPlan, Forwarding, Found, Persistence, Request, Route,
+    Wanted, append_interim,
 };
 use crate::http1::response::PageBody;
 use crate::http1::{self, Reject, Version};
@@ -44,6 +45,13 @@ pub(super) enum Task {
         route: Route,
         key: Arc<[u8]>,
         plan: ForwardPlan,
+    },
+    /// The answer, or its body, may have to be read from a disk.
+    Load {
+        route: Route,
+        key: Arc<[u8]>,
+        wanted: Wanted,
+        found: Option<Arc<CachedObject>>,
     },
     Purge {
         key: Arc<[u8]>,
@@ -86,15 +94,44 @@ pub(super) async fn run(connection: &mut Connection, start: Box<Start>) -> Resul
             };
             talk.forward(connection, forwarding, expect_continue).await
         }
-        Task::Purge { key } => talk.local(connection, purge(&worker.shared().store, &key)).await,
+        Task::Load {
+            route,
+            key,
+            wanted,
+            found,
+        } => {
+            let finding = Finding {
+                worker: Arc::clone(&worker),
+                request,
+                route,
+                key,
+                wanted,
+                found,
+            };
+            match Box::pin(finding.find()).await {
+                Found::Answer(answer) => talk.local(connection, *answer).await,
+                Found::Forward(forwarding) => talk.forward(connection, *forwarding, expect_continue).await,
+            }
+        }
+        Task::Purge { key } => {
+            let answer = purge(&worker.shared().store, &key).await;
+            talk.local(connection, answer).await
+        }
         Task::Say(status, text) => talk.local(connection, Answer::local(status, text, Outcome::NONE)).await,
     };
     account(&worker, route.as_ref(), &talk.entry(route.as_ref()));
     result
 }
 
-fn purge(store: &CacheStore, key: &[u8]) -> Answer {
-    let purged = store.purge(key);
+/// Acknowledged once a restart can't undo it.
+async fn purge(store: &CacheStore, key: &[u8]) -> Answer {
+    let purged = match store.purge_durably(key).await {
+        Ok(purged) => purged,
+        Err(error) => {
+            tracing::warn!(%error, "a purge may not outlive a restart");
+            return Answer::local(StatusCode::SERVICE_UNAVAILABLE, &format!("{error}."), Outcome::NONE);
+        }
+    };
     let body = serde_json::json!({
         "state": "done",
         "matched": purged.variants,
@@ -165,7 +202,7 @@ impl Talk {
         let draining = connection.worker.shared().is_draining();
         let (_, half) = connection.stream.socket.split();
         let mut output = Output::new(half, &connection.stream.deadline, boot.timeouts.write);
-        let keep = !draining && self.framing == http1::Framing::None;
+        let keep = !draining && matches!(self.framing, http1::Framing::None | http1::Framing::Length(0));
         let end = self.deliver(&mut output, &mut answer, keep).await;
         self.sent = output.sent;
         end

@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use larder_semantics::Fields;
-use larder_semantics::preconditions::not_modified;
 
 use super::account::account;
 use super::buffers::Scratch;
 use super::connection::Connection;
 use super::exchange::{Start, Task};
 use crate::access_log::Entry;
-use crate::clock::{Moment, unix_ms, unix_secs};
+use crate::clock::{Moment, unix_ms};
 use crate::engine::{
-    CachedObject, Persistence, Plan, Request, Route, StoredHead, View, append_not_modified, choose_framing,
-    finish_head, plan, route,
+    CachedObject, NOT_CACHED, Persistence, Plan, Request, Route, View, Wanted, append_not_modified, choose_framing,
+    finish_head, plan, route, wanted,
 };
 use crate::http1::response::ResponseFraming;
 use crate::http1::{Framing, RequestHead, Scheme, Target};
@@ -66,11 +65,16 @@ impl Incoming<'_, '_, '_> {
             return Step::Wait(self.start(scratch, method, Some(route), task));
         }
         let query = raw_query.as_deref().or_else(|| target.query());
-        let plan = plan(&view, &route, query, key, &shared.store, self.now);
-        if let Plan::Hit(object, ttl) = plan {
-            return self.serve_hit(scratch, &method, &route, object, ttl);
-        }
-        let task = task(plan, &route, key);
+        let task = match plan(&view, &route, query, key, &shared.store, &shared.uses, self.now) {
+            Plan::Hit(object, ttl) if self.needs_no_disk(&method, &object) => {
+                return self.serve_hit(scratch, &method, &route, object, ttl);
+            }
+            Plan::Hit(object, _) => {
+                let wanted = wanted(&view, &route, query);
+                load(wanted, Some(object), &route, key)
+            }
+            plan => task(plan, &route, key),
+        };
         Step::Wait(self.start(scratch, method, Some(route), task))
     }
 
@@ -107,6 +111,7 @@ impl Incoming<'_, '_, '_> {
             fields: self.head,
             has_body: !matches!(self.head.framing, Framing::None | Framing::Length(0)),
             upgrade: self.head.upgrade,
+            version: self.head.version,
             client: self.connection.peer.ip(),
         }
     }
@@ -146,6 +151,11 @@ impl Incoming<'_, '_, '_> {
         })
     }
 
+    /// All that is sent of the object is in memory.
+    fn needs_no_disk(&self, method: &Method, object: &CachedObject) -> bool {
+        object.body.chunks().is_some() || *method == Method::HEAD || object.head.is_not_modified(self.head)
+    }
+
     fn serve_hit(
         &self,
         scratch: &mut Scratch,
@@ -164,6 +174,7 @@ impl Incoming<'_, '_, '_> {
         let outcome = Outcome {
             cache: Some(CacheStatus::Hit),
             ttl_secs: Some(ttl),
+            tier: Some(object.tier()),
             ..Outcome::NONE
         };
         let output = &mut scratch.output;
@@ -176,6 +187,7 @@ impl Incoming<'_, '_, '_> {
             object
                 .body
                 .chunks()
+                .unwrap_or_default()
                 .iter()
                 .for_each(|chunk| output.extend_from_slice(chunk));
         }
@@ -216,7 +228,7 @@ impl Incoming<'_, '_, '_> {
         let stored = &object.head;
         let version = self.head.version;
         let age = Some(stored.age(self.now));
-        if self.is_not_modified(stored) {
+        if stored.is_not_modified(self.head) {
             append_not_modified(&stored.shared, output);
             finish_head(output, ResponseFraming::Bodiless, age, outcome, version, persistence);
             return (StatusCode::NOT_MODIFIED, 0);
@@ -234,11 +246,6 @@ impl Incoming<'_, '_, '_> {
             },
         )
     }
-
-    /// Whether the client holds what is stored (RFC 9110 section 13.2.2).
-    fn is_not_modified(&self, stored: &StoredHead) -> bool {
-        stored.status == StatusCode::OK && not_modified(self.head, stored.etag(), stored.last_modified(), unix_secs())
-    }
 }
 
 fn task(plan: Plan, route: &Route, key: &[u8]) -> Task {
@@ -248,14 +255,21 @@ fn task(plan: Plan, route: &Route, key: &[u8]) -> Task {
             key: key.into(),
             plan,
         },
+        Plan::Load(wanted) => load(wanted, None, route, key),
         Plan::Purge => Task::Purge { key: key.into() },
         Plan::PurgeForbidden => Task::Say(StatusCode::FORBIDDEN, "This address may not purge."),
         Plan::MethodNotAllowed => Task::Say(StatusCode::METHOD_NOT_ALLOWED, "TRACE and CONNECT are not served here."),
         // A hit that came this far would have been served.
-        Plan::OnlyIfCached | Plan::Hit(..) => Task::Say(
-            StatusCode::GATEWAY_TIMEOUT,
-            "The request wants a stored answer, and there is none.",
-        ),
+        Plan::OnlyIfCached | Plan::Hit(..) => Task::Say(StatusCode::GATEWAY_TIMEOUT, NOT_CACHED),
+    }
+}
+
+fn load(wanted: Wanted, found: Option<Arc<CachedObject>>, route: &Route, key: &[u8]) -> Task {
+    Task::Load {
+        route: route.clone(),
+        key: key.into(),
+        wanted,
+        found,
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
+use larder_storage::UseCounts;
 use tokio::sync::Notify;
 
 use super::admission::Admission;
@@ -17,6 +18,8 @@ pub(crate) struct Shared {
     pub(crate) boot: Boot,
     pub(crate) router: ArcSwap<Router>,
     pub(crate) store: CacheStore,
+    /// Of keys whose rule wants several before an answer is stored.
+    pub(crate) uses: UseCounts,
     pub(crate) traffic: Arc<Traffic>,
     pub(super) admission: Arc<Admission>,
     drain: Drain,
@@ -34,6 +37,7 @@ impl Shared {
             boot,
             router,
             store,
+            uses: UseCounts::default(),
             traffic,
             admission,
             drain: Drain::default(),

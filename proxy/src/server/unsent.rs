@@ -82,7 +82,7 @@ impl Unsent {
         let chunks = self
             .object
             .iter()
-            .flat_map(|object| object.body.chunks())
+            .flat_map(|object| object.body.chunks().unwrap_or_default())
             .skip(self.chunk);
         let bodies = chunks.enumerate().filter_map(|(at, chunk)| {
             let from = if at == 0 { self.chunk_written } else { 0 };
@@ -104,7 +104,7 @@ impl Unsent {
             let chunk = self
                 .object
                 .as_ref()
-                .and_then(|object| object.body.chunks().get(self.chunk));
+                .and_then(|object| object.body.chunks()?.get(self.chunk));
             let Some(chunk) = chunk else { return };
             let rest = chunk.len() - self.chunk_written;
             if written < rest {

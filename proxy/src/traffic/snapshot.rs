@@ -1,5 +1,7 @@
 //! The figures as plain data: what stats, metrics and the command line show.
 
+pub use larder_storage::OwnerUsage;
+pub use larder_storage::disk::{DiskCounters, DiskState, DiskUsage};
 use serde::Serialize;
 
 /// One reading of every counter and gauge. Counters are those since `since` (the last reset, or the start).
@@ -132,4 +134,10 @@ pub struct CacheSnapshot {
     pub refused: u64,
     pub purged: u64,
     pub variants_capped: u64,
+    /// The disks, in the order of the configuration. Their counters count since the last reset, as all do.
+    #[serde(skip)]
+    pub disks: Vec<DiskUsage>,
+    /// What each vhost holds (gauges).
+    #[serde(skip)]
+    pub owners: Vec<OwnerUsage>,
 }

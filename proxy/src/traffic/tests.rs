@@ -136,6 +136,7 @@ fn gauges(now_ms: u64) -> Gauges {
             refused: 100,
             purged: 110,
             variants_capped: 120,
+            ..Usage::default()
         },
         upstreams: vec![(
             "app".to_owned(),

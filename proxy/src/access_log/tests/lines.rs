@@ -8,6 +8,7 @@ use super::*;
 use crate::config::LogFormat;
 use crate::outcome::{Forward, NotStored, Stored};
 use larder_semantics::Refusal;
+use larder_storage::Tier;
 
 fn combined(entry: &Entry<'_>) -> String {
     line(&mut Format::combined(TimeZone::UTC), entry)
@@ -118,6 +119,21 @@ fn the_time_moves_on_and_back_and_never_fails() {
 }
 
 #[test]
+fn json_lines_name_the_tier_of_a_hit() {
+    for (tier, name) in [(Tier::Memory, "memory"), (Tier::Disk, "disk")] {
+        let outcome = Outcome {
+            tier: Some(tier),
+            ..HIT
+        };
+        let value = json(&Entry {
+            outcome: &outcome,
+            ..entry()
+        });
+        assert_eq!(value["tier"], name);
+    }
+}
+
+#[test]
 fn json_lines_hold_all_members_in_order() {
     let refused = Outcome {
         cache: Some(CacheStatus::Miss),
@@ -139,7 +155,7 @@ fn json_lines_hold_all_members_in_order() {
         text,
         "{\"time\":\"2026-10-10T13:55:36.042Z\",\"client\":\"192.0.2.7\",\"vhost\":\"www\",\"rule\":null,\"method\":\"GET\",\
          \"host\":\"www.example.test\",\"target\":\"/a?b=1\",\"protocol\":\"HTTP/1.1\",\"status\":200,\"bytes_sent\":2326,\
-         \"bytes_received\":120,\"duration_us\":42,\"cache\":\"MISS\",\"forward\":\"uri-miss\",\"not_stored\":\"private\",\
+         \"bytes_received\":120,\"duration_us\":42,\"cache\":\"MISS\",\"tier\":null,\"forward\":\"uri-miss\",\"not_stored\":\"private\",\
          \"origin_us\":1234,\"referer\":null,\"user_agent\":\"agent/1\"}\n"
     );
     let stored = Outcome {

@@ -1,12 +1,14 @@
 //! The seam to the data plane: everything that the control plane may ask of it, in its own words. No HTTP here.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 
 use larder_proxy::traffic::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What the control plane controls. The calls are short and do not wait for the network.
+/// What the control plane controls. The calls are short and do not wait for the network; an
+/// invalidation waits for the disks.
 pub trait Appliance: Send + Sync + 'static {
     /// The figures since the last reset.
     fn snapshot(&self) -> Snapshot;
@@ -23,16 +25,19 @@ pub trait Appliance: Send + Sync + 'static {
     /// Where the scope names something that is not configured; nothing is reset then.
     fn reset(&self, scope: Scope) -> Result<Snapshot, UnknownName>;
 
-    /// Invalidates every variant of one absolute URL for all requests that begin after the return.
+    /// Invalidates every variant of one absolute URL for all requests that begin after it resolves, also after a restart.
     ///
     /// # Errors
     /// Where the URL cannot be the key of an object. A URL under which nothing is stored is no error.
-    fn purge_url(&self, url: &str) -> Result<PurgeReport, PurgeError>;
+    fn purge_url<'a>(&'a self, url: &'a str) -> Purging<'a>;
 
     fn readiness(&self) -> Readiness;
 
     fn config_version(&self) -> ConfigInfo;
 }
+
+/// An invalidation on its way to the disks.
+pub type Purging<'a> = Pin<Box<dyn Future<Output = Result<PurgeReport, PurgeError>> + Send + 'a>>;
 
 /// Which figures a reset is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +90,8 @@ pub enum PurgeErrorKind {
     UnknownScheme,
     /// No vhost answers for its host.
     NoVhost,
+    /// It is in force, but a disk could not note it.
+    NotDurable,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

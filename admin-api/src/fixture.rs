@@ -11,15 +11,16 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use larder_proxy::outcome::{CacheStatus, Forward, NotStored};
 use larder_proxy::traffic::snapshot::{
-    CacheCount, CacheSnapshot, Connections, Histogram, OriginSnapshot, Requests, RuleSnapshot, Snapshot, VhostSnapshot,
+    CacheCount, CacheSnapshot, Connections, DiskUsage, Histogram, OriginSnapshot, OwnerUsage, Requests, RuleSnapshot,
+    Snapshot, VhostSnapshot,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
 use tower::ServiceExt;
 
 use crate::{
-    AllowedHosts, Appliance, AuditLog, ConfigInfo, Parts, Phase, PurgeError, PurgeErrorKind, PurgeReport, Readiness,
-    Scope, Tier, TierState, Tokens, UnknownName, router,
+    AllowedHosts, Appliance, AuditLog, ConfigInfo, Parts, Phase, PurgeError, PurgeErrorKind, PurgeReport, Purging,
+    Readiness, Scope, Tier, TierState, Tokens, UnknownName, router,
 };
 
 pub(crate) const SECRET: &str = "0123456789abcdef0123456789abcdef";
@@ -46,6 +47,38 @@ impl Pantry {
             phase: Mutex::new(Phase::Ready),
             fence: Mutex::new(41),
         }
+    }
+
+    fn purge(&self, url: &str) -> Result<PurgeReport, PurgeError> {
+        let error = |kind, position, reason: &str| PurgeError {
+            kind,
+            position,
+            reason: reason.to_owned(),
+        };
+        let Some((scheme, rest)) = url.split_once("://") else {
+            return Err(error(PurgeErrorKind::BadUrl, 0, "no scheme"));
+        };
+        if !matches!(scheme, "http" | "https") {
+            return Err(error(PurgeErrorKind::UnknownScheme, 0, "neither http nor https"));
+        }
+        if rest.split('/').next() != Some("www.example.test") {
+            return Err(error(
+                PurgeErrorKind::NoVhost,
+                scheme.len() + 3,
+                "no vhost answers for it",
+            ));
+        }
+        let sizes = self.objects.lock().remove(url).unwrap_or_default();
+        let mut fence = self.fence.lock();
+        *fence += 1;
+        Ok(PurgeReport {
+            matched: sizes.len() as u64,
+            bytes: sizes.iter().sum(),
+            vhosts: BTreeMap::from([("www".to_owned(), sizes.len() as u64)]),
+            key: rest.to_owned(),
+            fence: *fence,
+            hint: sizes.is_empty().then(|| "it is stored with another query".to_owned()),
+        })
     }
 }
 
@@ -86,36 +119,8 @@ impl Appliance for Pantry {
         Ok(before)
     }
 
-    fn purge_url(&self, url: &str) -> Result<PurgeReport, PurgeError> {
-        let error = |kind, position, reason: &str| PurgeError {
-            kind,
-            position,
-            reason: reason.to_owned(),
-        };
-        let Some((scheme, rest)) = url.split_once("://") else {
-            return Err(error(PurgeErrorKind::BadUrl, 0, "no scheme"));
-        };
-        if !matches!(scheme, "http" | "https") {
-            return Err(error(PurgeErrorKind::UnknownScheme, 0, "neither http nor https"));
-        }
-        if rest.split('/').next() != Some("www.example.test") {
-            return Err(error(
-                PurgeErrorKind::NoVhost,
-                scheme.len() + 3,
-                "no vhost answers for it",
-            ));
-        }
-        let sizes = self.objects.lock().remove(url).unwrap_or_default();
-        let mut fence = self.fence.lock();
-        *fence += 1;
-        Ok(PurgeReport {
-            matched: sizes.len() as u64,
-            bytes: sizes.iter().sum(),
-            vhosts: BTreeMap::from([("www".to_owned(), sizes.len() as u64)]),
-            key: rest.to_owned(),
-            fence: *fence,
-            hint: sizes.is_empty().then(|| "it is stored with another query".to_owned()),
-        })
+    fn purge_url<'a>(&'a self, url: &'a str) -> Purging<'a> {
+        Box::pin(std::future::ready(self.purge(url)))
     }
 
     fn readiness(&self) -> Readiness {
@@ -222,6 +227,15 @@ pub(crate) fn snapshot(names: &[String; 4], count: u64) -> Snapshot {
             name: "main".to_owned(),
             objects: 5,
             inserted: count,
+            disks: vec![DiskUsage {
+                path: "/var/lib/larder/cache".into(),
+                objects: count,
+                ..DiskUsage::default()
+            }],
+            owners: vec![OwnerUsage {
+                name: names[0].clone(),
+                ..OwnerUsage::default()
+            }],
             ..CacheSnapshot::default()
         },
         log_lines_dropped: count,

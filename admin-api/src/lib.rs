@@ -19,7 +19,7 @@ mod tokens;
 mod fixture;
 
 pub use appliance::{
-    Appliance, ConfigInfo, Phase, PurgeError, PurgeErrorKind, PurgeReport, Readiness, Scope, Tier, TierState,
+    Appliance, ConfigInfo, Phase, PurgeError, PurgeErrorKind, PurgeReport, Purging, Readiness, Scope, Tier, TierState,
     UnknownName,
 };
 pub use audit::{AuditEntry, AuditLog};
@@ -30,7 +30,7 @@ pub use routes::health::{ConfigVersion, Ready, Version};
 pub use routes::{Parts, openapi_json, router};
 pub use server::{Limits, serve};
 pub use stats::{
-    CacheStats, ConnectionStats, Latency, OriginStats, RequestStats, ResponseClasses, RuleStats, Stats, StatusStats,
-    VhostStats,
+    CacheStats, ConnectionStats, DiskStats, Latency, OriginStats, RequestStats, ResponseClasses, RuleStats, Stats,
+    StatusStats, VhostCacheStats, VhostStats,
 };
 pub use tokens::Tokens;

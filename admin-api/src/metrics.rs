@@ -10,7 +10,6 @@ mod text;
 use larder_proxy::traffic::snapshot::Snapshot;
 
 use crate::appliance::ConfigInfo;
-use families::FAMILIES;
 use text::Samples;
 
 pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -55,7 +54,7 @@ impl Kind {
 /// In the text format 0.0.4. A family without samples still has its head.
 pub(crate) fn render(reading: &Reading<'_>) -> String {
     let mut text = String::with_capacity(16 << 10);
-    for family in FAMILIES {
+    for family in families::all() {
         text::head(&mut text, family);
         (family.read)(reading, &mut Samples::new(&mut text, family, reading.bounds_us));
     }

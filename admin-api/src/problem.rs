@@ -43,6 +43,8 @@ pub enum Code {
     NoVhost,
     /// 422: understood, but this version cannot do it.
     NotSupported,
+    /// 503: in force, but not on disk.
+    NotDurable,
 }
 
 impl Code {
@@ -60,6 +62,7 @@ impl Code {
             Self::InvalidBody | Self::InvalidUrl | Self::UnknownScheme | Self::NoVhost | Self::NotSupported => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
+            Self::NotDurable => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -83,6 +86,7 @@ impl Code {
             Self::UnknownScheme => "unknown-scheme",
             Self::NoVhost => "no-vhost",
             Self::NotSupported => "not-supported",
+            Self::NotDurable => "not-durable",
         }
     }
 
@@ -104,6 +108,7 @@ impl Code {
             Self::UnknownScheme => "Not an http or https URL",
             Self::NoVhost => "No vhost answers for this host",
             Self::NotSupported => "Not possible in this version",
+            Self::NotDurable => "In force, but not noted on disk",
         }
     }
 }

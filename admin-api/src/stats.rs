@@ -1,10 +1,13 @@
 //! The figures as the API shows them: the names of the snapshot, with maps by word instead of lists of pairs, and what
 //! is derived from them. Times are in the unit of their name, sizes in bytes.
 
+mod cache;
+
 use std::collections::BTreeMap;
 
+pub use cache::{CacheStats, DiskStats, VhostCacheStats};
 use larder_proxy::traffic::snapshot::{
-    CacheSnapshot, Connections, Histogram, OriginSnapshot, Requests, RuleSnapshot, Snapshot, VhostSnapshot,
+    Connections, Histogram, OriginSnapshot, Requests, RuleSnapshot, Snapshot, VhostSnapshot,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -172,31 +175,6 @@ pub struct OriginStats {
     pub latency: Latency,
 }
 
-/// The cache zone.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct CacheStats {
-    pub name: String,
-    /// Unix time in milliseconds from which the counters count.
-    pub since_ms: u64,
-    /// Bytes (gauge).
-    pub memory_used: u64,
-    /// Bytes (gauge).
-    pub memory_max: u64,
-    /// Gauge.
-    pub objects: u64,
-    /// Gauge.
-    pub fills_active: u64,
-    /// Bytes held by fills in progress (gauge).
-    pub fill_bytes: u64,
-    pub inserted: u64,
-    pub evicted: u64,
-    /// Objects that were not taken for want of room.
-    pub refused: u64,
-    pub purged: u64,
-    /// Variants that had to go because their key had too many.
-    pub variants_capped: u64,
-}
-
 impl Stats {
     /// `bounds_us` are those of [`crate::Appliance::latency_bounds_us`].
     #[must_use]
@@ -331,25 +309,6 @@ impl OriginStats {
             connections_idle: from.connections_idle,
             queued: from.queued,
             latency: Latency::new(&from.latency, bounds_us),
-        }
-    }
-}
-
-impl CacheStats {
-    pub(crate) fn new(from: &CacheSnapshot) -> Self {
-        Self {
-            name: from.name.clone(),
-            since_ms: from.since_ms,
-            memory_used: from.memory_used,
-            memory_max: from.memory_max,
-            objects: from.objects,
-            fills_active: from.fills_active,
-            fill_bytes: from.fill_bytes,
-            inserted: from.inserted,
-            evicted: from.evicted,
-            refused: from.refused,
-            purged: from.purged,
-            variants_capped: from.variants_capped,
         }
     }
 }

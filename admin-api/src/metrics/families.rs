@@ -1,11 +1,18 @@
 //! The table of metrics. A new one is a new row; docs/metrics.md follows from it.
 
+mod cache;
+
 use larder_proxy::traffic::snapshot::{CacheCount, OriginSnapshot, Requests, RuleSnapshot};
 
 use super::text::Samples;
 use super::{Family, Kind, Reading};
 
-pub(super) const FAMILIES: &[Family] = &[
+/// All of them, in the order in which they are shown.
+pub(super) fn all() -> impl Iterator<Item = &'static Family> {
+    FAMILIES.iter().chain(cache::FAMILIES)
+}
+
+const FAMILIES: &[Family] = &[
     Family {
         name: "larder_build_info",
         kind: Kind::Gauge,
@@ -329,76 +336,6 @@ pub(super) const FAMILIES: &[Family] = &[
         labels: &["upstream", "server"],
         help: "Time from a request to the head of its answer.",
         read: |reading, samples| each_origin(reading, |names, origin| samples.put_histogram(names, &origin.latency)),
-    },
-    Family {
-        name: "larder_cache_memory_used_bytes",
-        kind: Kind::Gauge,
-        labels: &["cache"],
-        help: "Memory used by objects.",
-        read: |reading, samples| samples.put(&[&reading.totals.cache.name], reading.totals.cache.memory_used),
-    },
-    Family {
-        name: "larder_cache_memory_max_bytes",
-        kind: Kind::Gauge,
-        labels: &["cache"],
-        help: "Memory that objects may use.",
-        read: |reading, samples| samples.put(&[&reading.totals.cache.name], reading.totals.cache.memory_max),
-    },
-    Family {
-        name: "larder_cache_objects",
-        kind: Kind::Gauge,
-        labels: &["cache"],
-        help: "Objects stored, each variant counted.",
-        read: |reading, samples| samples.put(&[&reading.totals.cache.name], reading.totals.cache.objects),
-    },
-    Family {
-        name: "larder_cache_fills_active",
-        kind: Kind::Gauge,
-        labels: &["cache"],
-        help: "Answers of origins that are being read into the cache.",
-        read: |reading, samples| samples.put(&[&reading.totals.cache.name], reading.totals.cache.fills_active),
-    },
-    Family {
-        name: "larder_cache_fill_bytes",
-        kind: Kind::Gauge,
-        labels: &["cache"],
-        help: "Memory held by fills in progress.",
-        read: |reading, samples| samples.put(&[&reading.totals.cache.name], reading.totals.cache.fill_bytes),
-    },
-    Family {
-        name: "larder_cache_inserted_total",
-        kind: Kind::Counter,
-        labels: &["cache"],
-        help: "Objects stored.",
-        read: |reading, samples| samples.put(&[&reading.totals.cache.name], reading.totals.cache.inserted),
-    },
-    Family {
-        name: "larder_cache_evicted_total",
-        kind: Kind::Counter,
-        labels: &["cache"],
-        help: "Objects that had to go for others.",
-        read: |reading, samples| samples.put(&[&reading.totals.cache.name], reading.totals.cache.evicted),
-    },
-    Family {
-        name: "larder_cache_refused_total",
-        kind: Kind::Counter,
-        labels: &["cache"],
-        help: "Objects that were not taken for want of room.",
-        read: |reading, samples| samples.put(&[&reading.totals.cache.name], reading.totals.cache.refused),
-    },
-    Family {
-        name: "larder_cache_purged_total",
-        kind: Kind::Counter,
-        labels: &["cache"],
-        help: "Objects taken out by invalidations.",
-        read: |reading, samples| samples.put(&[&reading.totals.cache.name], reading.totals.cache.purged),
-    },
-    Family {
-        name: "larder_cache_variants_capped_total",
-        kind: Kind::Counter,
-        labels: &["cache"],
-        help: "Variants that had to go because their key had too many.",
-        read: |reading, samples| samples.put(&[&reading.totals.cache.name], reading.totals.cache.variants_capped),
     },
 ];
 

@@ -150,6 +150,7 @@ fn refused(error: PurgeError) -> Refusal {
         PurgeErrorKind::BadUrl => Code::InvalidUrl,
         PurgeErrorKind::UnknownScheme => Code::UnknownScheme,
         PurgeErrorKind::NoVhost => Code::NoVhost,
+        PurgeErrorKind::NotDurable => return Refusal::new(Code::NotDurable, error.reason),
     };
     let position = Position {
         pointer: Some("/match/url".to_owned()),
@@ -167,7 +168,9 @@ fn refused(error: PurgeError) -> Refusal {
     security(("token" = [])),
     request_body(content = PurgeRequest, example = json!(
         {"match": {"url": "http://www.example.test/a?b=1"}, "mode": "hard", "reason": "deploy 42"}
-    )), responses((status = 200, description = "Done", body = Purge), Changing)
+    )), responses((status = 200, description = "Done, also for the time after a restart", body = Purge),
+    (status = 503, description = "In force, but not noted on disk: a restart might undo it", body = Problem, content_type = "application/problem+json"),
+    Changing)
 )]
 pub(crate) async fn create(
     State(app): State<App>,
@@ -175,7 +178,7 @@ pub(crate) async fn create(
     body: Bytes,
 ) -> Result<Json<Purge>, Refusal> {
     let (url, reason) = parse::<PurgeRequest>(&body)?.url()?;
-    let report = app.appliance().purge_url(&url).map_err(refused)?;
+    let report = app.appliance().purge_url(&url).await.map_err(refused)?;
     let samples = if report.matched > 0 {
         vec![url.clone()]
     } else {

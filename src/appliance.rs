@@ -17,6 +17,7 @@ use larder_proxy::server::listen;
 use tokio::sync::oneshot;
 
 use crate::config::Loaded;
+use crate::huge_pages;
 use control::Control;
 use signals::{Signal, Signals};
 
@@ -36,6 +37,7 @@ pub struct Ready {
 /// Whatever keeps it from starting: a port in use, a directory that cannot be written, no threads.
 pub fn run(loaded: Loaded, on_ready: impl FnOnce(&Ready) -> anyhow::Result<()>) -> anyhow::Result<()> {
     diagnostics::begin();
+    huge_pages::switch_off();
     make_private_dir(&loaded.resolved.state_dir)?;
     // The control plane has this thread and its runtime to itself: traffic cannot starve it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

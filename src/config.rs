@@ -82,6 +82,7 @@ impl Resolved {
             ("admin.listen", self.admin != new.admin),
             ("cache.name", a.cache_name != b.cache_name),
             ("cache.memory", a.memory != b.memory),
+            ("cache.disk", a.disks != b.disks),
             ("state_dir", self.state_dir != new.state_dir),
         ];
         changes

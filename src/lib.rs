@@ -4,3 +4,4 @@ pub mod appliance;
 pub mod cli;
 pub mod config;
 pub mod demo;
+mod huge_pages;

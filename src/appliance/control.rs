@@ -9,9 +9,12 @@ use larder_proxy::clock::unix_ms;
 use larder_proxy::plane::PurgeUrlError;
 use larder_proxy::traffic::snapshot::Snapshot;
 use larder_proxy::traffic::{self, BUCKETS_US};
+use larder_storage::disk::DiskState;
 use parking_lot::Mutex;
 
 use crate::config::{self, Loaded, Style};
+
+const NOTHING_STORED: &str = "Nothing was stored under this key. Scheme, host, port (where it is not the scheme's own) and query are part of it.";
 
 #[derive(Debug)]
 pub(super) struct Control {
@@ -55,17 +58,31 @@ impl Control {
         }
     }
 
-    fn memory_tier(&self) -> admin::Tier {
-        let is_off = self.plane.snapshot().cache.memory_max == 0;
-        admin::Tier {
+    /// The tiers of the cache: memory, then each disk by its path.
+    fn tiers(&self) -> Vec<admin::Tier> {
+        let cache = self.plane.snapshot().cache;
+        let memory = admin::Tier {
             name: "memory".to_owned(),
-            state: if is_off {
+            state: if cache.memory_max == 0 {
                 admin::TierState::Off
             } else {
                 admin::TierState::Up
             },
             detail: None,
-        }
+        };
+        let disks = cache.disks.iter().map(|disk| {
+            let warming = disk.warming.map(|percent| format!("warming {percent} %"));
+            let (state, detail) = match &disk.state {
+                DiskState::Up => (admin::TierState::Up, warming),
+                DiskState::Degraded(why) => (admin::TierState::Degraded, Some(why.clone())),
+            };
+            admin::Tier {
+                name: disk.path.display().to_string(),
+                state,
+                detail,
+            }
+        });
+        std::iter::once(memory).chain(disks).collect()
     }
 
     fn try_reload(&self) -> Result<String, String> {
@@ -114,19 +131,18 @@ impl admin::Appliance for Control {
             .map_err(|unknown| admin::UnknownName(unknown.0))
     }
 
-    fn purge_url(&self, url: &str) -> Result<admin::PurgeReport, admin::PurgeError> {
-        let purged = self.plane.purge_url(url).map_err(|error| purge_error(&error))?;
-        let hint = (purged.variants == 0).then(|| {
-            "Nothing was stored under this key. Scheme, host, port (where it is not the scheme's own) and query are part of it."
-                .to_owned()
-        });
-        Ok(admin::PurgeReport {
-            matched: purged.variants,
-            bytes: purged.bytes,
-            vhosts: BTreeMap::from([(purged.vhost, purged.variants)]),
-            key: purged.url,
-            fence: purged.fence,
-            hint,
+    fn purge_url<'a>(&'a self, url: &'a str) -> admin::Purging<'a> {
+        Box::pin(async move {
+            let purged = self.plane.purge_url(url).await.map_err(|error| purge_error(&error))?;
+            let hint = (purged.variants == 0).then(|| NOTHING_STORED.to_owned());
+            Ok(admin::PurgeReport {
+                matched: purged.variants,
+                bytes: purged.bytes,
+                vhosts: BTreeMap::from([(purged.vhost, purged.variants)]),
+                key: purged.url,
+                fence: purged.fence,
+                hint,
+            })
         })
     }
 
@@ -136,7 +152,7 @@ impl admin::Appliance for Control {
         } else {
             admin::Phase::Ready
         };
-        let mut tiers = vec![self.memory_tier()];
+        let mut tiers = self.tiers();
         // Not a tier of the cache, but as much to be known: requests go on, their lines are lost.
         tiers.extend(self.plane.log_trouble().map(|why| admin::Tier {
             name: "access_log".to_owned(),
@@ -157,6 +173,7 @@ fn purge_error(error: &PurgeUrlError) -> admin::PurgeError {
         PurgeUrlError::Byte { position } => (admin::PurgeErrorKind::BadUrl, *position),
         PurgeUrlError::Scheme => (admin::PurgeErrorKind::UnknownScheme, 0),
         PurgeUrlError::NoVhost { .. } => (admin::PurgeErrorKind::NoVhost, 0),
+        PurgeUrlError::NotDurable(_) => (admin::PurgeErrorKind::NotDurable, 0),
     };
     admin::PurgeError {
         kind,

@@ -84,7 +84,8 @@ fn report(answer: &Value) -> String {
         .chain(["SENT", "RECEIVED"]);
     let mut cells: Vec<Vec<String>> = vec![head.map(str::to_owned).collect()];
     cells.extend(rows.iter().map(|row| row.cells(&shown)));
-    table::render(&cells) + &cache_line(answer.get("cache").unwrap_or(&Value::Null))
+    let cache = answer.get("cache").unwrap_or(&Value::Null);
+    table::render(&cells) + &cache_line(cache) + &tiers(cache)
 }
 
 struct Row {
@@ -148,6 +149,47 @@ fn count_of(cache: &Value, status: &str) -> u64 {
     };
     let Some(count) = found else { return 0 };
     count.as_u64().unwrap_or_else(|| number(count, "requests"))
+}
+
+/// A row for memory and one for each disk; nothing where there are no disks.
+fn tiers(cache: &Value) -> String {
+    let disks: Vec<&Value> = cache
+        .get("disks")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .collect();
+    if disks.is_empty() {
+        return String::new();
+    }
+    let head = ["TIER", "STATE", "OBJECTS", "USED", "MAX", "HITS", "WRITTEN", "EVICTED"];
+    let bytes = |value: &Value, key| table::bytes(number(value, key));
+    let mut cells = vec![head.map(str::to_owned).to_vec()];
+    cells.push(vec![
+        "memory".to_owned(),
+        "up".to_owned(),
+        number(cache, "objects").to_string(),
+        bytes(cache, "memory_used"),
+        bytes(cache, "memory_max"),
+        "-".to_owned(),
+        number(cache, "inserted").to_string(),
+        number(cache, "evicted").to_string(),
+    ]);
+    for disk in disks {
+        let text = |key| disk.get(key).and_then(Value::as_str);
+        let counters = disk.get("counters").unwrap_or(&Value::Null);
+        cells.push(vec![
+            text("path").unwrap_or("?").to_owned(),
+            text("detail").or_else(|| text("state")).unwrap_or("?").to_owned(),
+            number(disk, "objects").to_string(),
+            bytes(disk, "used"),
+            bytes(disk, "max"),
+            number(counters, "hits").to_string(),
+            number(counters, "written").to_string(),
+            number(counters, "evicted").to_string(),
+        ]);
+    }
+    format!("\n{}", table::render(&cells))
 }
 
 fn cache_line(cache: &Value) -> String {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use larder_proxy::config::{Boot, HostPattern, KeyParts, LogFormat, PathPattern, Rule, Upstream, Vhost};
 use larder_semantics::{Policy, SetCookie, StatusMatch};
+use larder_storage::disk::DiskConfig;
 
 use super::Resolved;
 use super::file::{self, File, Override};
@@ -82,8 +83,18 @@ fn cache(boot: &Boot) -> file::Cache {
             max_object: (boot.memory.max_object > 0).then(|| size(boot.memory.max_object)),
             variants: count(boot.memory.variants),
         },
-        disk: Vec::new(),
+        disk: boot.disks.iter().map(disk).collect(),
     }
+}
+
+fn disk(disk: &DiskConfig) -> At<file::Disk> {
+    file::Disk {
+        path: Some(disk.path.clone().into()),
+        max_size: Some(size(disk.max_size)),
+        min_free: Some(size(disk.min_free)),
+        inactive: disk.inactive.map(time),
+    }
+    .into()
 }
 
 fn upstream(upstream: &Upstream) -> file::Upstream {
@@ -171,6 +182,7 @@ fn rule(rule: &Rule) -> file::Rule {
         bypass: condition(&rule.bypass),
         no_store: condition(&rule.no_store),
         honour_no_cache: rule.honour_request_no_cache,
+        min_uses: (rule.min_uses > 1).then(|| rule.min_uses.into()),
         ..file::Rule::default()
     }
 }

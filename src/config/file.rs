@@ -214,7 +214,7 @@ pub struct Cache {
     /// Name of the cache zone in the statistics.
     pub name: At<String>,
     pub memory: Memory,
-    /// Accepted, but not in this version: objects are kept in memory only.
+    /// Where objects are kept that are to outlive memory and a restart. None: memory only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disk: Vec<At<Disk>>,
 }
@@ -254,15 +254,16 @@ impl Default for Memory {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Disk {
-    /// An absolute path.
+    /// An absolute path to a directory that is the cache's alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<At<PathBuf>>,
+    /// Everything below `path` together, the index included; at least 16 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_size: Option<At<ByteSize>>,
-    /// Space on the file system that is left to others.
+    /// Space on the file system that is left to others. Absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_free: Option<At<ByteSize>>,
-    /// Objects that nobody asked for in this time are dropped.
+    /// Objects that nobody asked for in this time are dropped. Absent: seven days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inactive: Option<At<TimeSpan>>,
 }

@@ -15,6 +15,7 @@ use super::{AdminSettings, Settings};
 
 mod address;
 mod cache;
+mod disk;
 mod patterns;
 mod rule;
 mod server;

@@ -89,7 +89,7 @@ pub struct Rule {
     pub no_store: Condition,
     /// Honour `Cache-Control: no-cache` of clients. It lets anyone load the origin.
     pub honour_no_cache: bool,
-    /// Not in this version, except 1.
+    /// Requests for a URL before its answer is stored; until then it is SCARCE. At most 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_uses: Option<At<u32>>,
     /// Not in this version.

@@ -1,8 +1,6 @@
 //! `[cache]`.
 
-use std::path::PathBuf;
-
-use super::{absolute, count_within, words};
+use super::{count_within, words};
 use crate::config::diagnostics::Report;
 use crate::config::file;
 use crate::config::values::{At, ByteSize};
@@ -16,18 +14,15 @@ const VARIANTS_MAX: u64 = 65_535;
 /// The name of the zone, and the bounds of its memory tier.
 pub(super) fn memory(cache: &file::Cache, report: &mut Report) -> (String, larder_storage::Config) {
     words::check_name(&cache.name, report);
-    for disk in &cache.disk {
-        judge_disk(disk, report);
-    }
     let memory = &cache.memory;
     let max_size = *memory.max_size;
-    if max_size.0 == 0 {
+    if max_size.0 == 0 && cache.disk.is_empty() {
         report.warning(
             memory.max_size.span(),
-            "the memory tier is off, so that nothing is cached",
+            "the memory tier is off and there is no disk, so that nothing is cached",
             "",
         );
-    } else if max_size < TIER_MIN {
+    } else if max_size.0 > 0 && max_size < TIER_MIN {
         let help = "or write \"0\" to switch the tier off";
         report.error(
             memory.max_size.span(),
@@ -69,38 +64,4 @@ fn judge_max_object(max_object: &At<ByteSize>, max_size: ByteSize, report: &mut 
         );
     }
     max_object.0
-}
-
-/// The disk tier is not there yet, but what is written for it should be right when it comes.
-fn judge_disk(disk: &At<file::Disk>, report: &mut Report) {
-    let help = "remove [[cache.disk]] to silence this, or raise `max_size` of [cache.memory]";
-    report.warning(
-        disk.span(),
-        "the disk tier is not in this version: objects are kept in memory only",
-        help,
-    );
-    match &disk.path {
-        Some(path) => {
-            let _: PathBuf = absolute(path, "path", report);
-        }
-        None if report.is_lost("cache.disk.path") => {}
-        None => report.error(
-            disk.span(),
-            "the disk has no `path`",
-            "add path = \"/var/lib/larder/cache\"",
-        ),
-    }
-    match &disk.max_size {
-        Some(size) if size.0 == 0 => {
-            report.error(
-                size.span(),
-                "`max_size` must be above 0",
-                "remove [[cache.disk]] for no disk tier",
-            );
-        }
-        None if !report.is_lost("cache.disk.max_size") => {
-            report.error(disk.span(), "the disk has no `max_size`", "add max_size = \"10GiB\"");
-        }
-        _ => {}
-    }
 }

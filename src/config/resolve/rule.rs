@@ -70,20 +70,25 @@ fn one(rule: &file::Rule, name: String, report: &mut Report) -> Rule {
         },
         bypass: condition(&rule.bypass, report),
         no_store: condition(&rule.no_store, report),
+        min_uses: min_uses(rule, report),
         honour_request_no_cache: rule.honour_no_cache,
     }
 }
 
-fn refuse_what_is_missing(rule: &file::Rule, report: &mut Report) {
-    match &rule.min_uses {
-        Some(uses) if **uses == 0 => {
-            report.error(uses.span(), "`min_uses` is at least 1", "remove it: 1 is the default");
-        }
-        Some(uses) if **uses > 1 => {
-            report.error(uses.span(), "`min_uses` above 1 is not in this version", "remove it");
-        }
-        _ => {}
+/// More than this and nothing is ever stored: counts are kept for some time only.
+const MIN_USES_MAX: u32 = 1000;
+
+fn min_uses(rule: &file::Rule, report: &mut Report) -> u32 {
+    let Some(uses) = &rule.min_uses else { return 1 };
+    if **uses == 0 {
+        report.error(uses.span(), "`min_uses` is at least 1", "remove it: 1 is the default");
+    } else if **uses > MIN_USES_MAX {
+        report.error(uses.span(), format!("`min_uses` is more than {MIN_USES_MAX}"), "");
     }
+    **uses
+}
+
+fn refuse_what_is_missing(rule: &file::Rule, report: &mut Report) {
     let stale = rule.stale.as_ref().map(At::span);
     let compress = rule.compress.as_ref().map(At::span);
     let tags = rule.tags.as_ref().map(At::span);

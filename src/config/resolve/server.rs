@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use larder_proxy::config::{AccessLog, Boot, Limits, LogFormat, Timeouts};
 
-use super::{absolute, address, at_most, cache, collide, count_within, deadline, size_within};
+use super::{absolute, address, at_most, cache, collide, count_within, deadline, disk, size_within};
 use crate::config::AdminSettings;
 use crate::config::diagnostics::Report;
 use crate::config::file::{self, File};
@@ -28,6 +28,7 @@ pub(super) fn boot(file: &File, admin: &AdminSettings, machine: Machine, report:
         access_log: server.access_log.as_ref().and_then(|log| access_log(log, report)),
         cache_name,
         memory,
+        disks: disk::all(&file.cache.disk, &file.state_dir, report),
         drain: at_most(&server.drain, DEADLINE_MAX, "drain", report),
     }
 }

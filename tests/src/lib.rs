@@ -11,14 +11,18 @@
 )]
 
 pub mod client;
+pub mod corpus;
 pub mod fields;
+pub mod load;
 pub mod message;
 pub mod node;
 pub mod origin;
 pub mod wait;
 
 pub use client::{Client, End, ReadError, Response};
+pub use corpus::{Corpus, Random, Sizes};
 pub use fields::Fields;
+pub use load::{Answer, Load, paths};
 pub use node::{Builder, TestNode};
 pub use origin::{LoggedRequest, Origin, Reply, Step};
-pub use wait::{DEADLINE, wait_until};
+pub use wait::{DEADLINE, full, wait_until};

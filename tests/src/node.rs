@@ -1,6 +1,7 @@
 //! A node under test: the real binary on free ports, with a directory and a configuration of its own.
 
 mod builder;
+pub mod disks;
 pub mod process;
 
 use std::fs;
@@ -56,16 +57,35 @@ impl TestNode {
         let directory = TempDir::new().expect("a temporary directory");
         let path = directory.path().join("larder.toml");
         fs::write(&path, builder.text(directory.path())).expect("the configuration is written");
-        let mut process = Process::start([Path::new("run"), Path::new("--config"), &path]);
-        let (listeners, admin) = process.wait_line("`ready` line", DEADLINE, 0, parse_ready);
-        let data = *listeners.first().expect("a ready node listens");
-        Self {
-            data,
-            listeners,
-            admin,
+        let process = Process::start([Path::new("run"), Path::new("--config"), &path]);
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut node = Self {
+            data: nowhere,
+            listeners: Vec::new(),
+            admin: nowhere,
             process,
             directory,
-        }
+        };
+        node.wait_ready();
+        node
+    }
+
+    fn wait_ready(&mut self) {
+        let (listeners, admin) = self.process.wait_line("`ready` line", DEADLINE, 0, parse_ready);
+        self.data = *listeners.first().expect("a ready node listens");
+        self.listeners = listeners;
+        self.admin = admin;
+    }
+
+    /// Starts the binary again with the same configuration and directories, on new ports, once the last run has ended.
+    ///
+    /// # Panics
+    /// Where the last run goes on.
+    pub fn start_again(&mut self) {
+        assert!(!self.process.is_running(), "the node still runs");
+        let path = self.config_path();
+        self.process = Process::start([Path::new("run"), Path::new("--config"), &path]);
+        self.wait_ready();
     }
 
     #[must_use]
@@ -181,6 +201,16 @@ impl TestNode {
             .find_map(|l| l.strip_prefix("VmRSS:"))
             .expect("a process has VmRSS");
         line.trim().trim_end_matches(" kB").parse().expect("VmRSS is a number")
+    }
+
+    /// Open file descriptors.
+    ///
+    /// # Panics
+    /// Where the process is gone.
+    #[must_use]
+    pub fn open_files(&self) -> usize {
+        let files = fs::read_dir(format!("/proc/{}/fd", self.process.pid()));
+        files.expect("the node runs").count()
     }
 
     // Files.

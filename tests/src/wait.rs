@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// How long to wait between two looks: 5 ms is below what a test's time shows, and two hundred looks per second cost nothing.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Looks until `look` gives something.
 ///
@@ -30,4 +30,10 @@ pub fn wait_for<T>(what: &str, deadline: Duration, mut look: impl FnMut() -> Opt
 /// With `what` when the deadline passes first.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     wait_for(what, DEADLINE, || holds().then_some(()));
+}
+
+/// Whether `LARDER_TEST_FULL` asks for the full form of tests that have a short one: minutes instead of seconds.
+#[must_use]
+pub fn full() -> bool {
+    std::env::var_os("LARDER_TEST_FULL").is_some_and(|value| value == "1")
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::TestNode;
+use super::disks::disk_path;
 use crate::origin::Origin;
 
 /// What a node is started with. Raw text is TOML and goes where its method says.
@@ -17,10 +18,18 @@ pub struct Builder {
     access_log: Option<String>,
     admin: String,
     memory: Option<String>,
+    disks: Vec<Disk>,
     upstreams: Vec<(String, SocketAddr)>,
     upstream_timeouts: String,
     vhosts: Vec<Vhost>,
     more: String,
+}
+
+#[derive(Debug, Clone)]
+struct Disk {
+    /// Below the node's own directory where there is none.
+    path: Option<PathBuf>,
+    lines: String,
 }
 
 #[derive(Debug, Clone)]
@@ -144,6 +153,39 @@ impl Builder {
         self
     }
 
+    /// One more disk of that size, in a directory of the node's own.
+    #[must_use]
+    pub fn disk(self, max_size: &str) -> Self {
+        self.disk_in(None, max_size)
+    }
+
+    /// One more disk of that size, in that directory.
+    #[must_use]
+    pub fn disk_at(self, path: &Path, max_size: &str) -> Self {
+        self.disk_in(Some(path), max_size)
+    }
+
+    fn disk_in(mut self, path: Option<&Path>, max_size: &str) -> Self {
+        self.disks.push(Disk {
+            path: path.map(Path::to_owned),
+            // A machine that is short of space fails no test before it has none.
+            lines: format!("max_size = {max_size:?}\nmin_free = \"0\"\n"),
+        });
+        self
+    }
+
+    /// Lines of the disk that was named last.
+    ///
+    /// # Panics
+    /// Where none was.
+    #[must_use]
+    pub fn disk_lines(mut self, lines: &str) -> Self {
+        let disk = self.disks.last_mut().expect("a disk was named");
+        disk.lines.push_str(lines);
+        disk.lines.push('\n');
+        self
+    }
+
     /// Whole tables at the end.
     #[must_use]
     pub fn config(mut self, text: &str) -> Self {
@@ -178,6 +220,10 @@ impl Builder {
             "[admin]\nlisten = \"127.0.0.1:0\"\n{}\n\n[cache.memory]\n{memory}\n",
             self.admin
         );
+        for (n, disk) in self.disks.iter().enumerate() {
+            let path = disk.path.clone().unwrap_or_else(|| disk_path(directory, n));
+            let _ = writeln!(text, "[[cache.disk]]\npath = {path:?}\n{}", disk.lines);
+        }
         for (name, address) in &self.upstreams {
             let _ = writeln!(
                 text,

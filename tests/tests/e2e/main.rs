@@ -5,7 +5,17 @@
 #[cfg(test)]
 mod bodies;
 #[cfg(test)]
+mod corrupt;
+#[cfg(test)]
 mod counters;
+#[cfg(test)]
+mod disk;
+#[cfg(test)]
+mod disk_bounds;
+#[cfg(test)]
+mod disk_faults;
+#[cfg(test)]
+mod disk_figures;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
@@ -23,9 +33,13 @@ mod limits;
 #[cfg(test)]
 mod log;
 #[cfg(test)]
+mod min_uses;
+#[cfg(test)]
 mod pipelines;
 #[cfg(test)]
 mod reload;
+#[cfg(test)]
+mod restart;
 #[cfg(test)]
 mod shutdown;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The disk tier: one [`Disk`] for each directory, several of them as [`disks::Disks`]. Heads and rules lie on it as bytes;
+//! The disk tier: one `Disk` for each directory, several of them as `disks::Disks`. Heads and rules lie on it as bytes;
 //! what they mean is known above.
 //!
 //! The segments are a log and the truth. The index in memory, its snapshot and sled are views of the log, each as of some

@@ -206,7 +206,7 @@ impl Entry {
         self.facts >> 63 != 0
     }
 
-    /// Asked for now.
+    /// It is being asked for.
     #[must_use]
     pub(crate) fn touched(self, now_secs: u64) -> Self {
         let time = steps(now_secs / USED_STEP, USED_BITS) << KEEP_BITS;

@@ -7,6 +7,7 @@
 
 mod body;
 pub(crate) mod body_file;
+mod buffers;
 mod catch_up;
 mod cells;
 mod config;

@@ -25,7 +25,7 @@ enum Kept {
 /// Where a body is.
 #[derive(Debug, Clone, Copy)]
 pub enum Place<'a> {
-    /// In chunks of at most 256 KiB, none of them empty. Each is an allocation of its own and pins nothing else.
+    /// In chunks of at most 256 KiB, none of them empty.
     Memory(&'a [Bytes]),
     /// To be read piece by piece.
     Disk(&'a DiskBody),
@@ -42,7 +42,7 @@ pub enum Tier {
 }
 
 impl Body {
-    /// The chunks must be exact allocations of at most [`CHUNK_BYTES`].
+    /// The chunks are at most [`CHUNK_BYTES`] long. In the memory tier they must be exact allocations: see [`Self::compact`].
     pub(crate) fn of_chunks(chunks: Vec<Bytes>) -> Self {
         debug_assert!(
             chunks.iter().all(|chunk| chunk.len() <= CHUNK_BYTES),
@@ -51,6 +51,14 @@ impl Body {
         let len = chunks.iter().map(|chunk| chunk.len() as u64).sum();
         let chunks = chunks.into();
         Self(Kept::Memory { chunks, len })
+    }
+
+    /// The same in chunks that pin nothing else. What was read to be sent once may lie in a buffer that is larger.
+    pub(crate) fn compact(&self) -> Self {
+        match self.chunks() {
+            Some(chunks) => Self::of_chunks(chunks.iter().map(|chunk| Bytes::copy_from_slice(chunk)).collect()),
+            None => self.clone(),
+        }
     }
 
     /// Where it is.

@@ -167,7 +167,8 @@ impl<H: Head, V: VaryRule> Shared<H, V> {
     }
 
     /// Puts into memory what was read, if it is still what is stored.
-    pub(crate) fn promote(&self, disk: &Disk, candidate: Candidate<H, V>, entry: crate::disk::entry::Entry) {
+    pub(crate) fn promote(&self, disk: &Disk, mut candidate: Candidate<H, V>, entry: crate::disk::entry::Entry) {
+        candidate.body = candidate.body.compact();
         let mut gone = Gone::default();
         let before = self.fence();
         let stripe = self.stripe(&candidate.key);

@@ -1,15 +1,23 @@
 //! A body on disk, and its reading piece by piece.
 
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSliceMut};
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::buffers;
 use super::core::Core;
 use super::entry::{BodyPlace, Entry};
 use super::format::blocks;
 use super::volume::Bytefile;
+
+/// Blocks that are read and sent first: all of most bodies with one call each.
+const FIRST_PIECE: u64 = buffers::BUFFER_BYTES as u64 / blocks::BLOCK;
+
+/// Blocks of each piece after it: what is held for a client that takes its time over a large body.
+const PIECE: u64 = 2;
 
 /// Why a body on disk cannot be read to its end.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -117,16 +125,43 @@ impl DiskBody {
 
     /// One block, from the page cache or, if it may wait, from the disk.
     pub(crate) fn block(&self, number: u64, patience: Patience) -> Result<Bytes, BlockError> {
+        self.blocks(number..number + 1, patience)
+    }
+
+    /// Blocks that follow one another, with one read, in an allocation of their own.
+    pub(crate) fn blocks(&self, numbers: Range<u64>, patience: Patience) -> Result<Bytes, BlockError> {
+        let mut bytes = vec![0; self.bytes_of(&numbers)];
+        self.read(numbers, &mut bytes, patience)?;
+        Ok(Bytes::from(bytes))
+    }
+
+    /// The same in a buffer that is there already, for as long as it takes to send it.
+    fn piece(&self, numbers: Range<u64>, patience: Patience) -> Result<Bytes, BlockError> {
+        buffers::filled(self.bytes_of(&numbers), |bytes| self.read(numbers, bytes, patience))
+    }
+
+    fn bytes_of(&self, numbers: &Range<u64>) -> usize {
+        let end = (numbers.end * blocks::BLOCK).min(self.len());
+        usize::try_from(end.saturating_sub(numbers.start * blocks::BLOCK)).unwrap_or(0)
+    }
+
+    /// The blocks' bytes end up side by side, and their checksums apart.
+    fn read(&self, numbers: Range<u64>, bytes: &mut [u8], patience: Patience) -> Result<(), BlockError> {
         let inner = &*self.0;
-        let len = usize::try_from(blocks::len(number, inner.len)).unwrap_or(0);
-        let mut buffer = vec![0; len + 4];
-        let at = inner.base + blocks::place(number);
-        read_exact(&*inner.file, &mut buffer, at, patience)?;
-        let crc = buffer.split_off(len);
-        if crc != blocks::crc(inner.stamp, number, &buffer).to_le_bytes() {
-            return Err(BlockError::Corrupt);
+        let mut crcs = vec![[0; blocks::CRC as usize]; bytes.len().div_ceil(blocks::BLOCK as usize)];
+        let mut parts = Vec::with_capacity(2 * crcs.len());
+        for (block, crc) in bytes.chunks_mut(blocks::BLOCK as usize).zip(&mut crcs) {
+            parts.push(IoSliceMut::new(block));
+            parts.push(IoSliceMut::new(crc));
         }
-        Ok(Bytes::from(buffer))
+        let at = inner.base + blocks::place(numbers.start);
+        read_exact(&*inner.file, &mut parts, at, patience)?;
+        for (number, (block, crc)) in numbers.zip(bytes.chunks(blocks::BLOCK as usize).zip(crcs)) {
+            if crc != blocks::crc(inner.stamp, number, block).to_le_bytes() {
+                return Err(BlockError::Corrupt);
+            }
+        }
+        Ok(())
     }
 
     fn failed(&self, error: BlockError) -> BodyError {
@@ -163,22 +198,31 @@ pub(crate) enum BlockError {
     Corrupt,
 }
 
-/// Fills the buffer; that the file ends before is damage.
+/// Fills the buffers; that the file ends before is damage.
 pub(crate) fn read_exact(
     file: &dyn Bytefile,
-    buffer: &mut [u8],
-    at: u64,
+    buffers: &mut [IoSliceMut<'_>],
+    mut at: u64,
     patience: Patience,
 ) -> Result<(), BlockError> {
-    let read = match patience {
-        Patience::Blocking => file.read_at(buffer, at),
-        Patience::Now => file.read_now(buffer, at),
-    };
-    match read {
-        Ok(read) if read == buffer.len() => Ok(()),
-        Ok(_) => Err(BlockError::Corrupt),
-        Err(fault) if fault.kind() == ErrorKind::WouldBlock => Err(BlockError::Blocked),
-        Err(fault) => Err(BlockError::Io(fault)),
+    if patience == Patience::Now {
+        return Ok(file.read_now(buffers, at)?);
+    }
+    for buffer in buffers {
+        if file.read_at(buffer, at)? != buffer.len() {
+            return Err(BlockError::Corrupt);
+        }
+        at += buffer.len() as u64;
+    }
+    Ok(())
+}
+
+impl From<io::Error> for BlockError {
+    fn from(fault: io::Error) -> Self {
+        match fault.kind() {
+            ErrorKind::WouldBlock => Self::Blocked,
+            _ => Self::Io(fault),
+        }
     }
 }
 
@@ -195,26 +239,24 @@ impl BodyReader {
     /// # Errors
     /// See [`BodyError`]; the object is dropped then, so that the next request goes to the origin.
     pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
-        let number = self.next;
-        if number * blocks::BLOCK >= self.body.len() {
+        let count = self.body.len().div_ceil(blocks::BLOCK);
+        if self.next >= count {
             return Ok(None);
         }
-        let block = match self.body.block(number, Patience::Now) {
+        let piece = if self.next == 0 { FIRST_PIECE } else { PIECE };
+        let numbers = self.next..count.min(self.next + piece);
+        let read = match self.body.piece(numbers.clone(), Patience::Now) {
             Err(BlockError::Blocked) => {
-                let body = self.body.clone();
-                let waiting = self
-                    .body
-                    .0
-                    .core
-                    .pool
-                    .run(move || body.block(number, Patience::Blocking));
+                let (body, numbers) = (self.body.clone(), numbers.clone());
+                let pool = &self.body.0.core.pool;
+                let waiting = pool.run(move || body.piece(numbers, Patience::Blocking));
                 waiting.await.unwrap_or(Err(BlockError::Corrupt))
             }
-            block => block,
+            read => read,
         };
-        let block = block.map_err(|error| self.body.failed(error))?;
-        self.body.0.core.cells.read_bytes.add(block.len() as u64);
-        self.next += 1;
-        Ok(Some(block))
+        let bytes = read.map_err(|error| self.body.failed(error))?;
+        self.body.0.core.cells.read_bytes.add(bytes.len() as u64);
+        self.next = numbers.end;
+        Ok(Some(bytes))
     }
 }

@@ -1,6 +1,8 @@
 //! Reading one record: the head whole, the body whole where it is small, or ready to be read piece by piece.
 
-use std::io::ErrorKind;
+mod joint;
+
+use std::io::{ErrorKind, IoSliceMut};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,10 +13,14 @@ use super::entry::{BodyPlace, Entry, EntryKind, Place};
 use super::format::{self, Header, Kind, RECORD_HEADER, blocks};
 use super::id::Id;
 use super::pending::{Pending, PendingBody};
-use crate::object::Body;
+use super::volume::Bytefile;
+use crate::object::{Body, CHUNK_BYTES};
 
-/// Bodies up to this are read with their head, whole: two blocks.
-pub(crate) const WHOLE_MAX: u64 = 2 * blocks::BLOCK;
+/// Bodies up to this that do not lie next to their head are read whole as well.
+const WHOLE_MAX: u64 = 2 * blocks::BLOCK;
+
+/// Blocks of a body's chunk in memory.
+const CHUNK_BLOCKS: usize = CHUNK_BYTES / blocks::BLOCK as usize;
 
 /// A record as it was found.
 #[derive(Debug, Clone)]
@@ -154,17 +160,19 @@ pub(crate) fn read(core: &Arc<Core>, entry: Entry, id: Id, key: &[u8], patience:
 
 fn try_read(core: &Arc<Core>, entry: Entry, id: Id, key: &[u8], patience: Patience) -> Result<Record, Fault> {
     let head = entry.head();
-    let before = body_before(entry);
-    let (at, len) = before.map_or((head.at, head.len), |body| (body.at, body.len + head.len));
-    let bytes = read_place(core, Place { at, len, ..head }, patience)?;
-    let head_begins = (len - head.len) as usize;
-    let (header, rest) = judge_head(&bytes, head_begins, head.seq, id, key)?;
-    core.cells.read_bytes.add(bytes.len() as u64);
-    let place = entry.body();
-    let whose = (id, header.stamp, header.body_len);
-    let body = match before {
-        Some(_) => whole_body(&bytes, head.seq, whose)?,
-        None => open_body(core, place, whose, Some(entry), patience)?,
+    let (header, rest, body) = if let Some(place) = joint::body_before(entry) {
+        let joint = joint::read(core, place, head, patience)?;
+        core.cells.read_bytes.add(u64::from(place.len + head.len));
+        let (header, rest) = judge_head(&joint.head, head.seq, id, key)?;
+        let body = joint.body(head.seq, (id, header.stamp, header.body_len))?;
+        (header, rest, body)
+    } else {
+        let record = read_place(core, head, patience)?;
+        core.cells.read_bytes.add(record.len() as u64);
+        let (header, rest) = judge_head(&record, head.seq, id, key)?;
+        let whose = (id, header.stamp, header.body_len);
+        let body = open_body(core, entry.body(), whose, Some(entry), patience)?;
+        (header, rest, body)
     };
     let head_at = match header.kind {
         Kind::Variant => format::split_variant(&rest).ok_or(Fault::Damaged)?.2,
@@ -180,28 +188,20 @@ fn try_read(core: &Arc<Core>, entry: Entry, id: Id, key: &[u8], patience: Patien
     })
 }
 
-/// The body's place, where it lies right before the head and is small: both are read at once.
-fn body_before(entry: Entry) -> Option<Place> {
-    let head = entry.head();
-    match entry.body() {
-        BodyPlace::Segment(body)
-            if body.seq == head.seq && body.at + body.len == head.at && u64::from(body.len) <= WHOLE_MAX + 256 =>
-        {
-            Some(body)
-        }
-        _ => None,
-    }
+fn read_place(core: &Core, place: Place, patience: Patience) -> Result<Bytes, Fault> {
+    let file = open_place(core, place)?;
+    let mut buffer = vec![0; place.len as usize];
+    read_exact(&*file, &mut [IoSliceMut::new(&mut buffer)], place.at.into(), patience)?;
+    Ok(Bytes::from(buffer))
 }
 
-fn read_place(core: &Core, place: Place, patience: Patience) -> Result<Bytes, Fault> {
+/// The file that has this place.
+fn open_place(core: &Core, place: Place) -> Result<Arc<dyn Bytefile>, Fault> {
     let segment = core.segments.get(place.seq).ok_or(Fault::Lost)?;
     if u64::from(place.at) + u64::from(place.len) > segment.len() {
         return Err(Fault::Lost);
     }
-    let file = core.segments.file(&segment).map_err(BlockError::Io)?;
-    let mut buffer = vec![0; place.len as usize];
-    read_exact(&*file, &mut buffer, place.at.into(), patience)?;
-    Ok(Bytes::from(buffer))
+    Ok(core.segments.file(&segment).map_err(BlockError::Io)?)
 }
 
 fn seq_of(core: &Core, low: u32) -> Result<u32, Fault> {
@@ -209,9 +209,8 @@ fn seq_of(core: &Core, low: u32) -> Result<u32, Fault> {
 }
 
 /// Header and payload of a head record, both checked, without the key.
-fn judge_head(bytes: &Bytes, begins: usize, seq: u32, id: Id, key: &[u8]) -> Result<(Header, Bytes), Fault> {
-    let record = bytes.slice(begins.min(bytes.len())..);
-    let header = Header::decode(seq, &record).ok_or(Fault::Damaged)?;
+fn judge_head(record: &Bytes, seq: u32, id: Id, key: &[u8]) -> Result<(Header, Bytes), Fault> {
+    let header = Header::decode(seq, record).ok_or(Fault::Damaged)?;
     if header.id != id {
         // The index goes by a part of the identity.
         return Err(if header.id.short() == id.short() {
@@ -243,31 +242,6 @@ fn judge_body_header(bytes: &[u8], salt: u32, (id, stamp, len): Whose) -> Result
     (same && same_len).then_some(()).ok_or(Fault::Damaged)
 }
 
-/// A body that was read with its head.
-fn whole_body(bytes: &Bytes, seq: u32, whose: Whose) -> Result<Body, Fault> {
-    judge_body_header(bytes, seq, whose)?;
-    let (_, stamp, len) = whose;
-    let mut body = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
-    for number in 0..len.div_ceil(blocks::BLOCK) {
-        let at = RECORD_HEADER + usize::try_from(blocks::place(number)).unwrap_or(0);
-        let size = usize::try_from(blocks::len(number, len)).unwrap_or(0);
-        let block = bytes.get(at..at + size).ok_or(Fault::Damaged)?;
-        let crc = bytes.get(at + size..at + size + 4).ok_or(Fault::Damaged)?;
-        if crc != blocks::crc(stamp, number, block).to_le_bytes() {
-            return Err(Fault::Damaged);
-        }
-        body.extend_from_slice(block);
-    }
-    Ok(in_memory(body))
-}
-
-fn in_memory(bytes: Vec<u8>) -> Body {
-    if bytes.is_empty() {
-        return Body::of_chunks(Vec::new());
-    }
-    Body::of_chunks(vec![Bytes::from(bytes.into_boxed_slice())])
-}
-
 /// A body by its place: small ones whole, others to be read later.
 fn open_body(
     core: &Arc<Core>,
@@ -277,24 +251,27 @@ fn open_body(
     patience: Patience,
 ) -> Result<Body, Fault> {
     let (_, stamp, len) = whose;
-    let (file, start, salt) = match place {
-        BodyPlace::None if len == 0 => return Ok(in_memory(Vec::new())),
+    let (file, start) = match place {
+        BodyPlace::None if len == 0 => return Ok(Body::of_chunks(Vec::new())),
         BodyPlace::None => return Err(Fault::Damaged),
         BodyPlace::Segment(place) => {
+            // Whose it is each of its blocks says: its header is not worth a read.
             let segment = core.segments.get(place.seq).ok_or(Fault::Lost)?;
-            let file = core.segments.file(&segment).map_err(BlockError::Io)?;
-            (file, u64::from(place.at), segment.seq)
+            (
+                core.segments.file(&segment).map_err(BlockError::Io)?,
+                u64::from(place.at),
+            )
         }
         // Opening one may wait for the disk.
         BodyPlace::File { .. } if patience == Patience::Now => return Err(Fault::Blocked),
         BodyPlace::File { number, .. } => {
             let file = core.files.open(number).map_err(BlockError::Io)?;
-            (file, 0, file_salt(number))
+            let mut header = [0; RECORD_HEADER];
+            read_exact(&*file, &mut [IoSliceMut::new(&mut header)], 0, patience)?;
+            judge_body_header(&header, file_salt(number), whose)?;
+            (file, 0)
         }
     };
-    let mut header = [0; RECORD_HEADER];
-    read_exact(&*file, &mut header, start, patience)?;
-    judge_body_header(&header, salt, whose)?;
     let base = start + RECORD_HEADER as u64;
     let body = DiskBody::new(Arc::clone(core), Lies { file, base, len, stamp }, entry);
     if len > WHOLE_MAX {
@@ -309,19 +286,10 @@ pub(crate) fn load_whole(body: &DiskBody) -> Option<Body> {
 }
 
 fn read_whole(body: &DiskBody, patience: Patience) -> Result<Body, Fault> {
-    let mut chunks = Vec::new();
-    let mut chunk = Vec::new();
-    for number in 0..body.len().div_ceil(blocks::BLOCK) {
-        let block = body.block(number, patience)?;
-        if chunk.len() + block.len() > crate::object::CHUNK_BYTES {
-            chunks.push(Bytes::from(std::mem::take(&mut chunk).into_boxed_slice()));
-        }
-        chunk.extend_from_slice(&block);
-    }
-    if !chunk.is_empty() {
-        chunks.push(Bytes::from(chunk.into_boxed_slice()));
-    }
-    Ok(Body::of_chunks(chunks))
+    let count = body.len().div_ceil(blocks::BLOCK);
+    let starts = (0..count).step_by(CHUNK_BLOCKS);
+    let chunks = starts.map(|start| body.blocks(start..count.min(start + CHUNK_BLOCKS as u64), patience));
+    Ok(Body::of_chunks(chunks.collect::<Result<_, _>>()?))
 }
 
 /// What the header of a body file is checked with.

@@ -37,8 +37,8 @@ pub(crate) trait Volume: Send + Sync + Debug + 'static {
 pub(crate) trait Bytefile: Send + Sync + Debug + 'static {
     /// Reads what is there, up to the buffer's length; less only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
-    /// The same from the page cache alone: `WouldBlock` where the disk would have to be asked.
-    fn read_now(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
+    /// Fills all the buffers, one after the other, from the page cache: `WouldBlock` where the disk would have to be asked.
+    fn read_now(&self, buffers: &mut [IoSliceMut<'_>], at: u64) -> io::Result<()>;
     /// Writes all of it.
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
     /// Makes what was written durable.
@@ -127,11 +127,10 @@ impl Bytefile for File {
         Ok(read)
     }
 
-    fn read_now(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-        let length = buffer.len();
-        let mut slices = [IoSliceMut::new(buffer)];
-        match rustix::io::preadv2(self, &mut slices, at, ReadWriteFlags::NOWAIT) {
-            Ok(read) if read == length => Ok(read),
+    fn read_now(&self, buffers: &mut [IoSliceMut<'_>], at: u64) -> io::Result<()> {
+        let length = buffers.iter().map(|buffer| buffer.len()).sum();
+        match rustix::io::preadv2(self, buffers, at, ReadWriteFlags::NOWAIT) {
+            Ok(read) if read == length => Ok(()),
             // A part only: the rest is not in memory, or the file ends here. Who may wait finds out.
             Ok(_) => Err(ErrorKind::WouldBlock.into()),
             // Not every file system can tell.

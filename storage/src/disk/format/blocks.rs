@@ -19,12 +19,6 @@ pub(crate) const fn place(number: u64) -> u64 {
     number * (BLOCK + CRC)
 }
 
-/// Bytes of block `number` of a body.
-pub(crate) const fn len(number: u64, body_len: u64) -> u64 {
-    let rest = body_len.saturating_sub(number * BLOCK);
-    if rest < BLOCK { rest } else { BLOCK }
-}
-
 /// The checksum of a block. It says whose it is: a block of another body, or another block of this one, does not pass.
 pub(crate) fn crc(stamp: u64, number: u64, bytes: &[u8]) -> u32 {
     checksum(stamp ^ number.rotate_left(40), bytes)
@@ -108,10 +102,9 @@ mod tests {
             }
             for (number, block) in body.chunks(BLOCK as usize).enumerate() {
                 let at = place(number as u64) as usize;
-                let size = super::len(number as u64, len as u64) as usize;
-                assert_eq!(&whole[at..at + size], block);
+                assert_eq!(&whole[at..at + block.len()], block);
                 assert_eq!(
-                    whole[at + size..at + size + 4],
+                    whole[at + block.len()..at + block.len() + 4],
                     crc(7, number as u64, block).to_le_bytes()
                 );
             }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -187,9 +187,9 @@ impl Bytefile for FaultyFile {
         self.file.read_at(buffer, at)
     }
 
-    fn read_now(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    fn read_now(&self, buffers: &mut [IoSliceMut<'_>], at: u64) -> io::Result<()> {
         self.shared.count()?;
-        self.file.read_now(buffer, at)
+        self.file.read_now(buffers, at)
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {

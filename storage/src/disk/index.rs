@@ -2,6 +2,7 @@
 //! being loaded after a start, what is not in it may still be on disk, unless it is known to be gone.
 
 mod shard;
+mod table;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -396,6 +397,20 @@ impl Index {
     /// Number of shards that [`Self::copy_shard`] knows.
     pub(crate) const fn shards(&self) -> usize {
         SHARDS
+    }
+
+    /// Records that are on disk, directories among them.
+    pub(crate) fn records(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    /// Makes room for so many records, so that none is moved while they come.
+    pub(crate) fn reserve(&self, records: u64) {
+        // Identities are spread evenly: hardly any shard gets a 32nd more than its share.
+        let share = usize::try_from(records / SHARDS as u64).unwrap_or(0);
+        for shard in &*self.shards {
+            shard.lock().reserve(share + share / 32);
+        }
     }
 
     /// The records of one shard, in no order. Shards are ordered by the identity's highest bits.

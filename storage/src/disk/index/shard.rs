@@ -3,9 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use hashbrown::HashTable;
-
 use super::Family;
+use super::table::Table;
 use crate::disk::entry::Entry;
 use crate::disk::pending::Pending;
 
@@ -13,48 +12,44 @@ type ByShort<T> = HashMap<u64, T, foldhash::fast::RandomState>;
 
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    table: HashTable<Entry>,
+    table: Table,
     pending: ByShort<Arc<Pending>>,
     families: ByShort<Family>,
     /// Removed while the index is loaded.
     dead: HashSet<u64, foldhash::fast::RandomState>,
 }
 
-/// The identity is a hash by itself; its highest bits chose the shard, and the table uses both ends.
-const fn place(short: u64) -> u64 {
-    short.rotate_left(6)
-}
-
 impl Shard {
     pub(super) fn get(&self, short: u64) -> Option<Entry> {
-        self.table.find(place(short), |entry| entry.short == short).copied()
+        self.table.get(short)
     }
 
     /// Returns what was there.
     pub(super) fn insert(&mut self, entry: Entry) -> Option<Entry> {
-        let found = self.table.find_mut(place(entry.short), |own| own.short == entry.short);
-        if let Some(own) = found {
-            return Some(std::mem::replace(own, entry));
-        }
-        self.table
-            .insert_unique(place(entry.short), entry, |own| place(own.short));
-        None
+        self.table.insert(entry)
     }
 
     pub(super) fn remove(&mut self, short: u64) -> Option<Entry> {
-        let found = self.table.find_entry(place(short), |own| own.short == short);
-        found.ok().map(|occupied| occupied.remove().0)
+        self.table.remove(short)
+    }
+
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.table.reserve(count);
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.table.len()
     }
 
     pub(super) fn entries(&self) -> Vec<Entry> {
-        self.table.iter().copied().collect()
+        self.table.entries().to_vec()
     }
 
     pub(super) fn drain(&mut self) -> (Vec<Entry>, Vec<Arc<Pending>>) {
-        let entries = self.table.drain().collect();
         self.families.clear();
         self.dead.clear();
-        (entries, self.pending.drain().map(|(_, pending)| pending).collect())
+        let pending = self.pending.drain().map(|(_, pending)| pending).collect();
+        (self.table.take(), pending)
     }
 
     pub(super) fn pending(&self, short: u64) -> Option<&Arc<Pending>> {

@@ -86,6 +86,7 @@ impl Keeper {
             return false;
         }
         let epoch = self.core.index.epoch();
+        self.core.index.reserve(snapshot.count);
         let mut done = 0;
         let read = snapshot.each(|entry| {
             adopt(&self.core, entry, epoch);
@@ -250,9 +251,7 @@ impl Keeper {
             }
         }
         self.tell(differing);
-        let index = &self.core.index;
-        let known: usize = (0..index.shards()).map(|shard| index.copy_shard(shard).len()).sum();
-        same >= known || self.tell_missing(&durable)
+        same >= self.core.index.records() || self.tell_missing(&durable)
     }
 
     fn tell_missing(&self, durable: &Durable) -> bool {

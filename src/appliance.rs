@@ -4,10 +4,7 @@ mod control;
 mod diagnostics;
 mod signals;
 
-use std::fs::DirBuilder;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -18,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::config::Loaded;
 use crate::huge_pages;
+use crate::state_dir::StateDir;
 use control::Control;
 use signals::{Signal, Signals};
 
@@ -34,11 +32,23 @@ pub struct Ready {
 /// Runs until a stop signal. `on_ready` is called once, when all sockets are bound and served.
 ///
 /// # Errors
-/// Whatever keeps it from starting: a port in use, a directory that cannot be written, no threads.
+/// Whatever keeps it from starting: a port in use, a directory that cannot be written or that another process has, no threads.
 pub fn run(loaded: Loaded, on_ready: impl FnOnce(&Ready) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let state = StateDir::take(&loaded.resolved.state_dir)?;
+    run_in(state, loaded, on_ready)
+}
+
+/// The same in a directory that was taken before.
+///
+/// # Errors
+/// See [`run`].
+pub fn run_in(
+    _state: StateDir,
+    loaded: Loaded,
+    on_ready: impl FnOnce(&Ready) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     diagnostics::begin();
     huge_pages::switch_off();
-    make_private_dir(&loaded.resolved.state_dir)?;
     // The control plane has this thread and its runtime to itself: traffic cannot starve it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(run_here(loaded, on_ready))
@@ -130,13 +140,4 @@ fn bind(address: SocketAddr, what: &str) -> anyhow::Result<std::net::TcpListener
     listen::bind(address).with_context(|| {
         format!("cannot listen on {address} ({what}): is another process using the port, or is the address not this machine's?")
     })
-}
-
-/// Only its owner may look in: it holds the token.
-fn make_private_dir(path: &Path) -> anyhow::Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .with_context(|| format!("the directory {} (state_dir) cannot be made", path.display()))
 }

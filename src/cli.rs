@@ -46,7 +46,7 @@ enum Command {
         print: bool,
     },
     /// Try it: a cache with two sites in front of a built-in origin.
-    Demo(demo::Ports),
+    Demo(demo::Demo),
     /// Remove objects from a running cache.
     Purge(purge::Purge),
     /// Show the counters of a running cache.
@@ -75,7 +75,7 @@ fn dispatch(arguments: Arguments, environment: &Environment) -> anyhow::Result<E
     match arguments.command {
         Command::Run { config } => run::run(&config),
         Command::Check { config, print } => check::check(&config, print),
-        Command::Demo(ports) => demo::demo(&ports),
+        Command::Demo(demo) => demo::demo(&demo),
         Command::Purge(purge) => purge::purge(&purge, &access, environment),
         Command::Stats(stats) => stats::stats(&stats, &access, environment),
         Command::Schema => {

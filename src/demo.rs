@@ -7,4 +7,4 @@ mod pages;
 mod text;
 
 pub use origin::Origin;
-pub use text::{demo_config, instructions};
+pub use text::{Kept, Places, demo_config, instructions};

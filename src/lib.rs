@@ -5,3 +5,4 @@ pub mod cli;
 pub mod config;
 pub mod demo;
 mod huge_pages;
+pub mod state_dir;

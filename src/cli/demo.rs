@@ -12,33 +12,47 @@ use clap::Args;
 use super::{output, run};
 use crate::appliance;
 use crate::config::{self, Loaded};
-use crate::demo::{Origin, demo_config, instructions};
+use crate::demo::{Kept, Origin, Places, demo_config, instructions};
+use crate::state_dir::StateDir;
 
 const DATA_PORT: u16 = 8080;
 const ADMIN_PORT: u16 = 9090;
 const NAME_ATTEMPTS: usize = 16;
 
 #[derive(Debug, Args)]
-pub(super) struct Ports {
+pub(super) struct Demo {
     /// Port of the cache [default: 8080, or a free one].
     #[arg(long, value_name = "PORT")]
     data_port: Option<u16>,
     /// Port of the admin plane [default: 9090, or a free one].
     #[arg(long, value_name = "PORT")]
     admin_port: Option<u16>,
+    /// Where what is stored is kept from one demo to the next [default: larder-demo below the user's cache directory].
+    #[arg(long, value_name = "DIR", conflicts_with = "fresh")]
+    directory: Option<PathBuf>,
+    /// Begin with nothing stored, and leave nothing behind.
+    #[arg(long)]
+    fresh: bool,
 }
 
-pub(super) fn demo(ports: &Ports) -> anyhow::Result<ExitCode> {
+pub(super) fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
     let origin = Origin::start().context("cannot start the demo origin")?;
-    let directory = Directory::create().context("cannot make a directory for the demo")?;
-    let data = address(ports.data_port, DATA_PORT);
-    let admin = address(ports.admin_port, ADMIN_PORT);
-    let text = demo_config(origin.address(), data, admin, &directory.path);
+    // The access log of one run is of no use to the next.
+    let own = Directory::create().context("cannot make a directory for the demo")?;
+    let (state, kept) = match arguments.keep()? {
+        Some((state, path)) => (state, Some(path)),
+        None => (StateDir::take(&own.path)?, None),
+    };
+    let state_dir = kept.as_deref().unwrap_or(&own.path);
+    let data = address(arguments.data_port, DATA_PORT);
+    let admin = address(arguments.admin_port, ADMIN_PORT);
+    let access_log = &own.path.join("access.log");
+    let text = demo_config(origin.address(), data, admin, Places { state_dir, access_log });
     let resolved = config::parse(&text, "the demo configuration")?;
     let token_path = resolved.token_path();
     let path = None;
     run::raise_open_files();
-    appliance::run(Loaded { resolved, text, path }, |ready| {
+    appliance::run_in(state, Loaded { resolved, text, path }, |ready| {
         let data = ready.data.first().copied().unwrap_or(data);
         output::out(&instructions(
             &program(),
@@ -46,10 +60,42 @@ pub(super) fn demo(ports: &Ports) -> anyhow::Result<ExitCode> {
             data,
             ready.admin,
             &token_path,
+            kept.as_deref().map_or(Kept::No, Kept::Here),
         ));
         Ok(())
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+impl Demo {
+    /// Where what is stored stays, if it does. The usual place gives way where another demo has it.
+    fn keep(&self) -> anyhow::Result<Option<(StateDir, PathBuf)>> {
+        if self.fresh {
+            return Ok(None);
+        }
+        if let Some(path) = &self.directory {
+            return Ok(Some((StateDir::take(path)?, path.clone())));
+        }
+        let Some(path) = usual_directory() else { return Ok(None) };
+        match StateDir::take(&path) {
+            Ok(state) => Ok(Some((state, path))),
+            Err(why) => {
+                output::err(&format!("note: {why}: this demo begins empty\n"));
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// As other programs choose it (XDG Base Directory Specification).
+fn usual_directory() -> Option<PathBuf> {
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+    Some(caches?.join("larder-demo"))
 }
 
 /// This binary, as it can be called from here.

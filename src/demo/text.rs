@@ -3,14 +3,24 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+/// Where the demo writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// The token, and what is stored: it is there again at the next start.
+    pub state_dir: &'a Path,
+    /// Lines of this run.
+    pub access_log: &'a Path,
+}
+
 /// The configuration in front of the origin: two sites and three rules.
-pub fn demo_config(origin: SocketAddr, data: SocketAddr, admin: SocketAddr, state_dir: &Path) -> String {
+pub fn demo_config(origin: SocketAddr, data: SocketAddr, admin: SocketAddr, places: Places<'_>) -> String {
     // A path with a quote in it would end the string.
     let quoted = |path: &Path| toml::Value::from(path.display().to_string()).to_string();
-    let access_log = quoted(&state_dir.join("access.log"));
-    let state_dir = quoted(state_dir);
+    let access_log = quoted(places.access_log);
+    let cache = quoted(&places.state_dir.join("cache"));
+    let state_dir = quoted(places.state_dir);
     format!(
-        r#"# Written by `larder demo`. Gone when it ends.
+        r#"# Written by `larder demo`.
 state_dir = {state_dir}
 
 [server]
@@ -27,6 +37,10 @@ listen = "{admin}"
 
 [cache.memory]
 max_size = "64MiB"
+
+[[cache.disk]]
+path = {cache}
+max_size = "256MiB"
 
 [[upstream]]
 name = "demo"
@@ -64,6 +78,15 @@ ttl_force = true
     )
 }
 
+/// What becomes of what the demo stores.
+#[derive(Debug, Clone, Copy)]
+pub enum Kept<'a> {
+    /// It is there again at the next start.
+    Here(&'a Path),
+    /// It goes with the demo.
+    No,
+}
+
 /// What to try, as `demo` prints it. `program` is how this binary is called from the current directory.
 pub fn instructions(
     program: &Path,
@@ -71,9 +94,14 @@ pub fn instructions(
     data: SocketAddr,
     admin: SocketAddr,
     token_path: &Path,
+    kept: Kept<'_>,
 ) -> String {
     let program = shell_quoted(&program.display().to_string());
     let token = shell_quoted(&token_path.display().to_string());
+    let kept = match kept {
+        Kept::Here(path) => format!("{} (start it again: it is warm; --fresh begins empty)", path.display()),
+        Kept::No => "nothing: what is stored goes with this demo".to_owned(),
+    };
     let (www, static_host) = (format!("http://{data}"), "Host: static.example.test");
     format!(
         r#"Larder demo. Ctrl-C ends it.
@@ -89,6 +117,7 @@ pub fn instructions(
   metrics    http://{admin}/metrics
   origin     http://{origin}/__count           requests that reached it, by path
   token      {token_path}
+  kept       {kept}
 
 Try:
   curl -si {www}/about | grep -i cache            # MISS, then HIT
@@ -129,10 +158,13 @@ mod tests {
     fn the_configuration_is_good_and_has_no_warning() {
         let [origin, data, admin] = addresses();
         for state_dir in ["/tmp/larder-demo-1", "/tmp/a \"quoted\" \\ place"] {
-            let text = demo_config(origin, data, admin, Path::new(state_dir));
+            let state_dir = Path::new(state_dir);
+            let access_log = &state_dir.join("access.log");
+            let text = demo_config(origin, data, admin, Places { state_dir, access_log });
             let resolved = config::parse(&text, "demo").unwrap();
             assert!(resolved.warnings.is_empty(), "{}", resolved.warnings);
-            assert_eq!(resolved.state_dir, Path::new(state_dir));
+            assert_eq!(resolved.state_dir, state_dir);
+            assert_eq!(resolved.boot.disks.len(), 1);
             assert_eq!((resolved.boot.listeners, resolved.admin.listen), (vec![data], admin));
             let rules = resolved.live.vhosts.iter().flat_map(|vhost| &vhost.rules);
             let rules: Vec<_> = rules.map(|rule| rule.name.as_str()).collect();
@@ -150,12 +182,14 @@ mod tests {
             data,
             admin,
             Path::new("/tmp/it's/admin.token"),
+            Kept::Here(Path::new("/tmp/kept")),
         );
         for line in [
             "http://127.0.0.1:2/api/slow",
             "http://127.0.0.1:3/api/openapi.json",
             "http://127.0.0.1:1/__count",
             "token      /tmp/it's/admin.token\n",
+            "kept       /tmp/kept (",
             r"Bearer $(cat '/tmp/it'\''s/admin.token')",
             "target/release/larder stats --admin http://127.0.0.1:3 --token-file",
         ] {

@@ -96,6 +96,22 @@ fn a_port_in_use_is_a_clear_error() {
 }
 
 #[test]
+fn a_state_directory_in_use_is_a_clear_error() {
+    let origin = Origin::start();
+    let mut node = TestNode::before(&origin);
+    let config = node.config_path();
+    let arguments = ["run", "--config", config.to_str().expect("a plain path")];
+    let (code, output) = run(&arguments, DEADLINE);
+    assert!(
+        code == Some(1) && output.contains("in use by another larder") && output.contains("state_dir"),
+        "{code:?}\n{output}"
+    );
+    // A killed process does not keep it.
+    node.kill();
+    node.start_again();
+}
+
+#[test]
 fn a_dead_origin_is_a_bad_gateway_at_once() {
     let closed = TcpListener::bind("127.0.0.1:0")
         .and_then(|l| l.local_addr())

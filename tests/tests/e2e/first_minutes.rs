@@ -9,6 +9,7 @@ use larder_tests::node::{admin_call, figure, json_of};
 use larder_tests::{Client, DEADLINE, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 const TOKEN: &str = "a-token-for-the-first-minutes";
 
@@ -60,7 +61,12 @@ fn address(line: &str, what: &str) -> Option<SocketAddr> {
 
 impl Demo {
     fn start() -> Self {
-        let mut process = Process::start_with(["demo", "--data-port", "0", "--admin-port", "0"], Some(TOKEN));
+        Self::start_with(&["--fresh"])
+    }
+
+    fn start_with(arguments: &[&str]) -> Self {
+        let ports = ["demo", "--data-port", "0", "--admin-port", "0"];
+        let mut process = Process::start_with([&ports, arguments].concat(), Some(TOKEN));
         let data = process.wait_line("address of the cache", DEADLINE, 0, |line| address(line, "cache"));
         let admin = process.wait_line("address of the dashboard", DEADLINE, 0, |line| {
             address(line, "dashboard")
@@ -281,6 +287,30 @@ fn the_admin_plane_describes_itself_and_wants_a_token() {
     ));
     let answer = client.read_response();
     assert!(!answer.text().contains("epoch"), "{answer:?}");
+}
+
+/// By its name, since the port is another one every time.
+const HOST: &str = "www.example.test";
+
+#[test]
+fn a_second_demonstration_is_warm_unless_a_fresh_one_is_wanted() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().to_str().expect("a plain path");
+    let mut first = Demo::start_with(&["--directory", path]);
+    assert_eq!(get(first.data, HOST, "/about").cache(), "MISS");
+    // One process at a time has a directory.
+    let (code, output) = run_with(&["demo", "--directory", path], Some(TOKEN), DEADLINE);
+    assert!(
+        code == Some(1) && output.contains("in use by another larder"),
+        "{output}"
+    );
+    first.process.signal(Signal::TERM);
+    let _ = first.process.wait(DEADLINE);
+    let second = Demo::start_with(&["--directory", path]);
+    let warm = get(second.data, HOST, "/about");
+    assert!(warm.is_hit() && warm.is_complete(), "{warm:?}");
+    let fresh = Demo::start();
+    assert_eq!(get(fresh.data, HOST, "/about").cache(), "MISS");
 }
 
 #[test]

@@ -62,10 +62,8 @@ pub(crate) struct Core {
     pub(crate) loaded_percent: AtomicU64,
     /// Bytes of sled and the snapshot, sampled.
     pub(crate) index_bytes: AtomicU64,
-    /// Bytes that the file system can spare beyond `min_free`, sampled.
-    pub(crate) spare_bytes: AtomicU64,
-    /// Bytes that the file system lacks to have `min_free`, sampled.
-    pub(crate) lacking_bytes: AtomicU64,
+    /// Bytes that may be allocated so that the file system keeps `min_free`, as of the last look at it.
+    may_use: AtomicU64,
     /// Up to where the log is in the index.
     pub(crate) position: Mutex<Position>,
     stamp: AtomicU64,
@@ -103,8 +101,7 @@ impl Core {
             opened: Notify::new(),
             loaded_percent: AtomicU64::new(0),
             index_bytes: AtomicU64::new(0),
-            spare_bytes: AtomicU64::new(u64::MAX),
-            lacking_bytes: AtomicU64::new(0),
+            may_use: AtomicU64::new(u64::MAX),
             position: Mutex::default(),
             // A process never uses the stamps of another one.
             stamp: AtomicU64::new(getrandom::u64().unwrap_or_else(|_| clock() << 20)),
@@ -147,10 +144,13 @@ impl Core {
 
     /// Bytes that may be allocated now.
     pub(crate) fn limit(&self) -> u64 {
-        let spare = self.spare_bytes.load(Ordering::Relaxed);
-        let lacking = self.lacking_bytes.load(Ordering::Relaxed);
-        let may = self.used().saturating_add(spare).saturating_sub(lacking);
-        self.config.max_size.min(may)
+        self.config.max_size.min(self.may_use.load(Ordering::Relaxed))
+    }
+
+    /// The file system has so many bytes free. What is freed or taken here until the next look does not move the limit.
+    pub(crate) fn note_free(&self, free: u64) {
+        let may_use = self.used().saturating_add(free).saturating_sub(self.config.min_free);
+        self.may_use.store(may_use, Ordering::Relaxed);
     }
 
     /// Grows whenever the index is not what it was.

@@ -10,12 +10,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
 
 pub(crate) use self::load::adopt;
 use self::sweep::Sweep;
 use super::core::Core;
 use super::health::because;
 use super::mark::Lock;
+use super::queue::Op;
 use super::snapshot::{self, Snapshot};
 
 /// How often it looks around.
@@ -202,12 +204,12 @@ impl Keeper {
             .unwrap_or(0);
         core.index_bytes.store(sled + snapshot, Ordering::Relaxed);
         if let Ok(free) = core.volume.free() {
-            let spare = free.saturating_sub(core.config.min_free);
-            let lacking = core.config.min_free.saturating_sub(free);
-            // Below the minimum something has to go, so that the limit lies below what is used.
-            let spare = if lacking > 0 { 0 } else { spare };
-            core.spare_bytes.store(spare, Ordering::Relaxed);
-            core.lacking_bytes.store(lacking, Ordering::Relaxed);
+            core.note_free(free);
+        }
+        if core.used() > core.limit() && core.health.is_up() {
+            // Others need it, whether anything is written here or not.
+            let (done, _) = oneshot::channel();
+            core.queue.push(Op::Room { bytes: 0, done });
         }
     }
 

@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::{Bytefile, Directory, Volume};
 
 const PAGE: usize = 4096;
 /// "Input/output error".
 const EIO: i32 = 5;
+/// "No space left on device".
+const ENOSPC: i32 = 28;
 
 #[derive(Debug)]
 pub(crate) struct Faulty {
@@ -32,6 +34,13 @@ struct Shared {
     /// Operations until failures begin, and how many there are.
     until: AtomicI64,
     failures: AtomicI64,
+    /// Writes wait while it is set.
+    is_held: Mutex<bool>,
+    released: Condvar,
+    /// Bytes of bodies and records that still fit.
+    room: AtomicU64,
+    /// What the file system says that anyone may still use.
+    free: AtomicU64,
 }
 
 static PLANTED: Mutex<Option<HashMap<PathBuf, Arc<Faulty>>>> = Mutex::new(None);
@@ -42,6 +51,8 @@ pub(crate) fn plant(path: &Path) -> Arc<Faulty> {
         inner: Directory::new(path),
         shared: Arc::new(Shared {
             until: AtomicI64::new(i64::MAX),
+            room: AtomicU64::new(u64::MAX),
+            free: AtomicU64::new(u64::MAX),
             ..Shared::default()
         }),
     });
@@ -59,6 +70,22 @@ impl Faulty {
     pub(crate) fn fail(&self, until: i64, failures: i64) {
         self.shared.failures.store(failures, Ordering::SeqCst);
         self.shared.until.store(until, Ordering::SeqCst);
+    }
+
+    /// Lets no write through until it is told otherwise.
+    pub(crate) fn hold(&self, is_held: bool) {
+        *self.shared.is_held.lock() = is_held;
+        self.shared.released.notify_all();
+    }
+
+    /// Only so many bytes more can be written.
+    pub(crate) fn set_room(&self, bytes: u64) {
+        self.shared.room.store(bytes, Ordering::SeqCst);
+    }
+
+    /// The file system says that so much of it is free.
+    pub(crate) fn set_free(&self, bytes: u64) {
+        self.shared.free.store(bytes, Ordering::SeqCst);
     }
 
     /// Whether all failures have happened.
@@ -116,6 +143,16 @@ impl Shared {
         Err(io::Error::from_raw_os_error(EIO))
     }
 
+    fn write(&self, bytes: u64) -> io::Result<()> {
+        self.count()?;
+        let mut is_held = self.is_held.lock();
+        self.released.wait_while(&mut is_held, |is_held| *is_held);
+        drop(is_held);
+        let fits = |room: u64| room.checked_sub(bytes);
+        let taken = self.room.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits);
+        taken.map(drop).map_err(|_| io::Error::from_raw_os_error(ENOSPC))
+    }
+
     fn wrap(self: &Arc<Self>, name: &str, file: Arc<dyn Bytefile>) -> Arc<dyn Bytefile> {
         Arc::new(FaultyFile {
             name: name.to_owned(),
@@ -166,7 +203,7 @@ impl Volume for Faulty {
     }
 
     fn free(&self) -> io::Result<u64> {
-        self.inner.free()
+        Ok(self.inner.free()?.min(self.shared.free.load(Ordering::SeqCst)))
     }
 
     fn root(&self) -> &Path {
@@ -193,7 +230,7 @@ impl Bytefile for FaultyFile {
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        self.shared.count()?;
+        self.shared.write(bytes.len() as u64)?;
         let from = usize::try_from(at).unwrap();
         let range = from..from + bytes.len();
         self.shared

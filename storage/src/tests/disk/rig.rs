@@ -232,7 +232,7 @@ impl Rig {
     }
 
     /// Waits until the disk is as asked.
-    pub(super) fn until(&self, what: &str, is_so: impl Fn(&DiskUsage) -> bool) {
+    pub(super) fn until(&self, what: &str, mut is_so: impl FnMut(&DiskUsage) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !is_so(&self.disk()) {
             assert!(Instant::now() < deadline, "{what}: {:?}", self.disk());

@@ -1,6 +1,7 @@
 //! A body on its way into a file of its own: written block by block as it comes, readable up to the last whole block
 //! meanwhile.
 
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -56,15 +57,19 @@ impl BodyFile {
             return Err(NotKept::DiskUnavailable);
         }
         let own = Arc::clone(core);
-        let created = core.pool.run(move || own.files.create()).await;
-        let (number, file) = match created {
-            Some(Ok(created)) => created,
+        // Made whole in there: one that nobody waits for any more goes again by being dropped.
+        match core.pool.run(move || Self::create(&own, id)).await {
+            Some(Ok(created)) => Ok(created),
             Some(Err(fault)) => {
                 core.degrade(because("making a body file", &fault));
-                return Err(NotKept::DiskUnavailable);
+                Err(NotKept::DiskUnavailable)
             }
-            None => return Err(NotKept::DiskUnavailable),
-        };
+            None => Err(NotKept::DiskUnavailable),
+        }
+    }
+
+    fn create(core: &Arc<Core>, id: Id) -> io::Result<Self> {
+        let (number, file) = core.files.create()?;
         let stamp = core.next_stamp();
         let header = Header {
             kind: Kind::Body,

@@ -368,7 +368,10 @@ impl Writer {
         for one in written {
             let short = match one {
                 Written::Pending(pending, entry) => {
-                    if self.core.index.settle(&pending, entry) && entry.kind() != EntryKind::Directory {
+                    if !self.core.index.settle(&pending, entry) {
+                        // It was purged or replaced while it was written.
+                        self.drop_unowned(&pending);
+                    } else if entry.kind() != EntryKind::Directory {
                         self.core.cells.written.up();
                     }
                     entry.short

@@ -44,6 +44,8 @@ pub struct Filling<H: Head, V: VaryRule> {
     /// The file that it goes into, and whether that is still written.
     file: Option<BodyFile>,
     is_writing: bool,
+    /// A push is under way, or was not waited for to its end.
+    is_torn: bool,
 }
 
 /// Ends the fill as lost unless it was ended before.
@@ -92,6 +94,7 @@ impl<H: Head, V: VaryRule> Leader<H, V> {
             outcome: None,
             file: None,
             is_writing: false,
+            is_torn: false,
         };
         // An empty body is complete with its head.
         if filling.is_complete() {
@@ -142,7 +145,8 @@ impl<H: Head, V: VaryRule> Filling<H, V> {
         self.lead.abandoned().await;
     }
 
-    /// Appends to the body. Waits only where it will not be stored, for its slowest reader.
+    /// Appends to the body. Waits only where it will not be stored, for its slowest reader, or for the file that it goes into.
+    /// One that is not waited for to its end has appended nothing if it waited for a reader, else the fill is lost.
     ///
     /// # Errors
     /// See [`Abandoned`].
@@ -150,7 +154,18 @@ impl<H: Head, V: VaryRule> Filling<H, V> {
         if bytes.is_empty() {
             return Ok(());
         }
+        if self.is_torn {
+            self.lead.end(Err(FillError::Lost));
+            return Err(Abandoned);
+        }
         poll_fn(|cx| self.lead.fill.state.lock().poll_room(cx)).await?;
+        self.is_torn = true;
+        self.take_in(bytes).await?;
+        self.is_torn = false;
+        Ok(())
+    }
+
+    async fn take_in(&mut self, bytes: Bytes) -> Result<(), Abandoned> {
         let wakes = self.lead.accept(bytes.clone())?;
         if self.is_complete() {
             self.write_down(&bytes).await;
@@ -236,6 +251,10 @@ impl<H: Head, V: VaryRule> Filling<H, V> {
     pub async fn finish(mut self) -> Result<Arc<Object<H>>, NotKept> {
         if let Some(outcome) = self.outcome.take() {
             return outcome;
+        }
+        if self.is_torn {
+            self.lead.end(Err(FillError::Lost));
+            return Err(NotKept::Failed);
         }
         if let Err(wrong) = self.judge_length() {
             self.lead.end(Err(wrong));

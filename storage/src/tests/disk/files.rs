@@ -174,3 +174,24 @@ fn files_make_room_for_files_and_stay_within_bounds() {
         .collect();
     assert!(kept.len() >= 4 && kept.ends_with(&[10, 11]), "{kept:?} of 12 are kept");
 }
+
+#[test]
+fn a_push_that_nobody_waits_for_loses_the_fill_and_leaves_no_file() {
+    let rig = Rig::new(MIB, 64 * MIB);
+    let body = body();
+    for pieces in [1, 20, 60] {
+        let (mut filling, mut reader) = start(&rig, None);
+        rig.wait(feed(&mut filling, &body[..pieces * PIECE]));
+        // Some of them wait for the file to be made, or to be written.
+        let waited = body[pieces * PIECE..]
+            .chunks(PIECE)
+            .any(|piece| now(filling.push(Bytes::copy_from_slice(piece))).is_none());
+        assert!(waited, "none of them waits");
+        assert_eq!(rig.wait(filling.finish()).unwrap_err(), NotKept::Failed);
+        assert!(rig.wait(read_all(&mut reader)).is_err());
+        drop(reader);
+        rig.until("its file stays", |_| files(&rig) == 0);
+        assert!(rig.get(KEY, PLAIN).is_none());
+    }
+    assert_eq!(rig.store.usage().fill_bytes, 0);
+}

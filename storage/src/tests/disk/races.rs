@@ -7,6 +7,8 @@ use super::super::*;
 use super::rig::{DiskStore, FOR_EVER, Found, Rig, Text, bytes};
 
 const KEYS: usize = 6;
+/// Lookups that find something between two purges.
+const USES: u64 = 8;
 
 /// Keys whose content is a version, which only ever goes up.
 struct Versions {
@@ -51,24 +53,46 @@ async fn whole(object: &Found) -> Option<Vec<u8>> {
     }
 }
 
+/// Ends the others with whoever ends first, by a failure too.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 impl Versions {
     fn purge_all_along(&self, rounds: u64) {
+        let _over = Over(&self.is_over);
         let runtime = runtime();
         for round in 0..rounds {
             let key = usize::try_from(round).unwrap() % KEYS;
             let version = self.current[key].fetch_add(1, Ordering::SeqCst) + 1;
-            if round % 50 == 49 {
+            if round % 100 == 99 {
                 let now = self.current.each_ref().map(|current| current.load(Ordering::SeqCst));
                 runtime.block_on(soon(self.store.clear_durably())).unwrap();
                 for (floor, now) in self.floor.iter().zip(now) {
                     floor.fetch_max(now, Ordering::SeqCst);
                 }
             } else {
-                runtime.block_on(soon(self.store.purge_durably(&name(key)))).unwrap();
+                if round % 10 == 0 {
+                    runtime.block_on(soon(self.store.purge_durably(&name(key)))).unwrap();
+                } else {
+                    self.store.purge(&name(key));
+                }
                 self.floor[key].fetch_max(version, Ordering::SeqCst);
             }
+            self.wait_for_uses();
         }
-        self.is_over.store(true, Ordering::SeqCst);
+    }
+
+    /// So that there is something to purge.
+    fn wait_for_uses(&self) {
+        let before = self.found.load(Ordering::Relaxed);
+        while self.found.load(Ordering::Relaxed) < before + USES && !self.is_over.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
     }
 
     async fn check(&self, key: usize, floor: u64, object: &Found) {
@@ -98,7 +122,9 @@ impl Versions {
     async fn store_one(&self, key: usize) {
         let floor = self.floor[key].load(Ordering::SeqCst);
         match self.store.begin(&name(key), Join::Never, None, PLAIN.variant()) {
-            Begin::Lead(leader, _reader) => {
+            Begin::Lead(mut leader, reader) => {
+                leader.set_unattended();
+                drop(reader);
                 let version = self.current[key].load(Ordering::SeqCst);
                 let head = Text {
                     text: version.to_string(),
@@ -106,8 +132,9 @@ impl Versions {
                 };
                 let mut filling = leader.head(Arc::new(head), keep(Keep::Store, None));
                 for piece in body(key, version).chunks(64 << 10) {
-                    // Nobody reads along, so that it may be given up.
-                    let _ = now(filling.push(Bytes::copy_from_slice(piece)));
+                    if soon(filling.push(Bytes::copy_from_slice(piece))).await.is_err() {
+                        return;
+                    }
                 }
                 let _ = soon(filling.finish()).await;
             }
@@ -117,6 +144,7 @@ impl Versions {
     }
 
     fn ask_all_along(&self, seed: u64) {
+        let _over = Over(&self.is_over);
         let runtime = runtime();
         let mut state = seed;
         while !self.is_over.load(Ordering::SeqCst) {
@@ -156,7 +184,7 @@ fn b68_nothing_older_than_the_last_purge_is_found_in_either_tier() {
             let versions = &versions;
             scope.spawn(move || versions.ask_all_along(seed));
         }
-        versions.purge_all_along(150);
+        versions.purge_all_along(500);
     });
     let counters = rig.disk().counters;
     let found = versions.found.load(Ordering::Relaxed);
@@ -165,6 +193,9 @@ fn b68_nothing_older_than_the_last_purge_is_found_in_either_tier() {
     assert!(counters.promoted > 0 && counters.purged > 0, "{counters:?}");
     let floor = versions.floor.each_ref().map(|floor| floor.load(Ordering::SeqCst));
     drop(versions);
+    // What is purged while it is written leaves no file behind.
+    let files = |rig: &Rig| std::fs::read_dir(rig.disk_path().join("bodies")).unwrap().count();
+    rig.until("files of nobody stay", |_| files(&rig) <= KEYS);
     // Not after a restart either.
     rig.reopen();
     rig.settle();

@@ -9,9 +9,10 @@ mod body;
 pub(crate) mod body_file;
 mod buffers;
 mod catch_up;
-mod cells;
+
 mod config;
 mod core;
+mod counters;
 pub(crate) mod disks;
 mod durable;
 pub(crate) mod entry;
@@ -48,8 +49,9 @@ pub(crate) use body::Patience;
 pub use body::{BodyError, BodyReader, DiskBody};
 pub use config::{DiskConfig, OpenError};
 pub(crate) use core::{Core, Fallback};
+pub use counters::DiskCounters;
 pub(crate) use entry::OWNERS_MAX;
-pub use usage::{DiskCounters, DiskState, DiskUsage};
+pub use usage::{DiskState, DiskUsage};
 
 use self::entry::{Entry, EntryKind};
 use self::id::Id;

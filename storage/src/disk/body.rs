@@ -36,11 +36,7 @@ pub struct DiskBody(Arc<Inner>);
 
 struct Inner {
     core: Arc<Core>,
-    file: Arc<dyn Bytefile>,
-    /// Where its first block begins.
-    base: u64,
-    len: u64,
-    stamp: u64,
+    location: Location,
     /// What is to be dropped if it turns out to be damaged.
     entry: Option<Entry>,
     /// Where a body lies that no record has yet.
@@ -50,14 +46,14 @@ struct Inner {
 impl fmt::Debug for DiskBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DiskBody")
-            .field("len", &self.0.len)
-            .field("base", &self.0.base)
+            .field("len", &self.len())
+            .field("base", &self.0.location.base)
             .finish_non_exhaustive()
     }
 }
 
 /// Where a body lies, in a file that is open.
-pub(crate) struct Lies {
+pub(crate) struct Location {
     pub(crate) file: Arc<dyn Bytefile>,
     /// Where its first block begins.
     pub(crate) base: u64,
@@ -66,29 +62,20 @@ pub(crate) struct Lies {
 }
 
 impl DiskBody {
-    pub(crate) fn new(core: Arc<Core>, lies: Lies, entry: Option<Entry>) -> Self {
-        let Lies { file, base, len, stamp } = lies;
-        Self(Arc::new(Inner {
-            core,
-            file,
-            base,
-            len,
-            stamp,
-            place: entry.map(Entry::body),
-            entry,
-        }))
+    /// That of a record.
+    pub(crate) fn new(core: Arc<Core>, location: Location, entry: Option<Entry>) -> Self {
+        Self::at(core, location, entry, entry.map(Entry::body))
     }
 
     /// One that was written before its head.
-    pub(crate) fn placed(core: Arc<Core>, lies: Lies, place: BodyPlace) -> Self {
-        let Lies { file, base, len, stamp } = lies;
-        let (entry, place) = (None, Some(place));
+    pub(crate) fn placed(core: Arc<Core>, location: Location, place: BodyPlace) -> Self {
+        Self::at(core, location, None, Some(place))
+    }
+
+    fn at(core: Arc<Core>, location: Location, entry: Option<Entry>, place: Option<BodyPlace>) -> Self {
         Self(Arc::new(Inner {
             core,
-            file,
-            base,
-            len,
-            stamp,
+            location,
             entry,
             place,
         }))
@@ -105,13 +92,13 @@ impl DiskBody {
     /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.0.len
+        self.0.location.len
     }
 
     /// Whether there is no byte.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.len == 0
+        self.len() == 0
     }
 
     /// Reads it from the start.
@@ -147,17 +134,17 @@ impl DiskBody {
 
     /// The blocks' bytes end up side by side, and their checksums apart.
     fn read(&self, numbers: Range<u64>, bytes: &mut [u8], patience: Patience) -> Result<(), BlockError> {
-        let inner = &*self.0;
+        let location = &self.0.location;
         let mut crcs = vec![[0; blocks::CRC as usize]; bytes.len().div_ceil(blocks::BLOCK as usize)];
         let mut parts = Vec::with_capacity(2 * crcs.len());
         for (block, crc) in bytes.chunks_mut(blocks::BLOCK as usize).zip(&mut crcs) {
             parts.push(IoSliceMut::new(block));
             parts.push(IoSliceMut::new(crc));
         }
-        let at = inner.base + blocks::place(numbers.start);
-        read_exact(&*inner.file, &mut parts, at, patience)?;
+        let at = location.base + blocks::place(numbers.start);
+        read_exact(&*location.file, &mut parts, at, patience)?;
         for (number, (block, crc)) in numbers.zip(bytes.chunks(blocks::BLOCK as usize).zip(crcs)) {
-            if crc != blocks::crc(inner.stamp, number, block).to_le_bytes() {
+            if crc != blocks::crc(location.stamp, number, block).to_le_bytes() {
                 return Err(BlockError::Corrupt);
             }
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::body::{DiskBody, Lies};
+use super::body::{DiskBody, Location};
 use super::core::Core;
 use super::entry::{BodyPlace, FILE_MAX, PAGE};
 use super::files;
@@ -106,13 +106,13 @@ impl BodyFile {
     }
 
     fn body(&self, len: u64, place: Option<BodyPlace>) -> DiskBody {
-        let lies = Lies {
+        let location = Location {
             file: Arc::clone(&self.file),
             base: RECORD_HEADER as u64,
             len,
             stamp: self.stamp,
         };
-        DiskBody::placed(Arc::clone(&self.core), lies, place.unwrap_or(BodyPlace::None))
+        DiskBody::placed(Arc::clone(&self.core), location, place.unwrap_or(BodyPlace::None))
     }
 
     /// Appends to it. Returns how many bytes of the body can be read back.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
-use super::cells::Cells;
 use super::config::DiskConfig;
+use super::counters::Cells;
 use super::durable::{Durable, Position};
 use super::entry::Entry;
 use super::files::Files;
@@ -164,7 +164,7 @@ impl Core {
             &cells.inactive,
             &cells.purged,
         ];
-        counted.into_iter().map(super::cells::Cell::get).sum()
+        counted.into_iter().map(super::counters::Cell::get).sum()
     }
 
     /// Bytes up to which nothing has to go for more. What is written again on the way must fit above.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::body::{BlockError, DiskBody, Lies, Patience, read_exact};
+use super::body::{BlockError, DiskBody, Location, Patience, read_exact};
 use super::core::Core;
 use super::entry::{BodyPlace, Entry, EntryKind, Place};
 use super::format::{self, Header, Kind, RECORD_HEADER, blocks};
@@ -273,7 +273,7 @@ fn open_body(
         }
     };
     let base = start + RECORD_HEADER as u64;
-    let body = DiskBody::new(Arc::clone(core), Lies { file, base, len, stamp }, entry);
+    let body = DiskBody::new(Arc::clone(core), Location { file, base, len, stamp }, entry);
     if len > WHOLE_MAX {
         return Ok(body.into());
     }

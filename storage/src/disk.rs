@@ -28,7 +28,7 @@ pub(crate) mod pending;
 #[cfg(test)]
 pub(crate) mod planted;
 pub(crate) mod pool;
-mod queue;
+pub(crate) mod queue;
 pub(crate) mod read;
 mod scan;
 mod segments;

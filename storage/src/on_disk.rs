@@ -3,6 +3,7 @@
 //! A key's disk is decided by its own id; its variants lie on the same one. Whatever changes what is stored under a key is
 //! told to the disk under that key's lock, so that both tiers see changes in the same order.
 
+pub(crate) mod later;
 pub(crate) mod refill;
 
 use std::future::Future;
@@ -204,6 +205,7 @@ impl<H: Head, V: VaryRule> Shared<H, V> {
                 let key = Arc::clone(&candidate.key);
                 // It is new: nobody has set it.
                 let _ = object.homeless.set(Box::new(Homeless { key, vary }));
+                self.later.push(&object);
                 Ok(object)
             }
             (Err(_), Ok(_)) => {
@@ -258,6 +260,7 @@ impl<H: Head, V: VaryRule> Shared<H, V> {
                 if let Some(homeless) = current.homeless.get() {
                     // It is new: nobody has set it.
                     let _ = object.homeless.set(homeless.clone());
+                    self.later.push(&object);
                 }
                 Ok(object)
             }
@@ -336,36 +339,6 @@ impl<H: Head, V: VaryRule> Shared<H, V> {
         for object in self.tier.release(gone).homeless {
             self.demote(&object, before);
         }
-    }
-
-    fn demote(&self, object: &Object<H>, before: u64) {
-        let Some(homeless) = object.homeless.get() else { return };
-        let Some((disk, identity)) = self.disks().of(Id::of_key(&homeless.key)).zip(object.identity) else {
-            return;
-        };
-        let mut head = Vec::new();
-        object.head.encode(&mut head);
-        let sheet = Sheet {
-            key: &homeless.key,
-            vary: homeless.vary.as_ref().map(|(vary, name)| (&**vary, &**name)),
-            head: &head,
-            body: PendingBody::Memory(object.body.clone()),
-            body_len: object.body.len(),
-            stamp: identity.stamp,
-            keep_until_secs: object.head.keep_until_secs(),
-            fence: before,
-            owner: object.owner,
-            variants_max: self.config().variants.max(1),
-        };
-        let stripe = self.stripe(&homeless.key);
-        // Something newer is stored, or a purge may have meant it.
-        let is_last = self.fence() == before && !self.tier.has(&homeless.key);
-        let id = Id::of_key(&homeless.key);
-        let is_alone = homeless.vary.is_some() || matches!(disk.look(id), Look::Nothing);
-        if is_last && is_alone && store(disk, sheet).is_ok() {
-            disk.core().cells.demoted.up();
-        }
-        drop(stripe);
     }
 }
 

@@ -24,6 +24,7 @@ use crate::fill::readers::Owner;
 use crate::fill::{Fill, Wakes};
 use crate::key_hash::KeyHash;
 use crate::object::Object;
+use crate::on_disk::later::Later;
 use crate::on_disk::refill;
 use crate::options::OwnerOf;
 use crate::owners::Owners;
@@ -129,6 +130,8 @@ pub(crate) struct Shared<H, V> {
     owners: Arc<Owners>,
     owner_of: OwnerOf,
     stopped: AtomicBool,
+    /// What is to be offered to the disks again.
+    pub(crate) later: Later<H>,
     pub(crate) budget: Arc<Budget>,
     hasher: KeyHash,
     stripes: Box<[Mutex<Fills<H, V>>; STRIPES]>,
@@ -177,7 +180,7 @@ impl<H: Head, V: VaryRule> Store<H, V> {
         // It is set here alone.
         let _ = store.shared.disks.set(opened);
         if options.memory.max_size > 0 {
-            refill::start(Arc::downgrade(&store.shared), loaded).map_err(OpenError::Thread)?;
+            refill::start(Arc::downgrade(&store.shared), tell, loaded).map_err(OpenError::Thread)?;
         }
         Ok(store)
     }
@@ -204,6 +207,7 @@ impl<H: Head, V: VaryRule> Store<H, V> {
                 owners,
                 owner_of,
                 stopped: AtomicBool::new(false),
+                later: Later::default(),
                 budget: Budget::new(config.fill_budget()),
                 hasher,
                 stripes,
@@ -252,6 +256,7 @@ impl<H: Head, V: VaryRule> Store<H, V> {
 
     /// Writes out what waits for the disks and ends their threads. What is stored after that stays in memory.
     pub fn stop(&self) {
+        self.shared.offer_the_rest();
         self.shared.stopped.store(true, Ordering::Release);
         for disk in self.shared.disks().all() {
             disk.stop();

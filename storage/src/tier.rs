@@ -276,6 +276,11 @@ impl<H: Head, V: VaryRule> Tier<H, V> {
         Ok(())
     }
 
+    /// Whether this very object is what is stored.
+    pub(crate) fn is_stored(&self, key: &[u8], object: &Arc<Object<H>>) -> bool {
+        self.stored(key, object).is_some_and(|own| Arc::ptr_eq(&own, object))
+    }
+
     /// Whether anything is under a key.
     pub(crate) fn has(&self, key: &[u8]) -> bool {
         self.table.peek(&Probe::Primary(key)).is_some()

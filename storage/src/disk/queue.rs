@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
@@ -82,6 +82,8 @@ struct Inner {
 pub(crate) struct Queue {
     inner: Mutex<Inner>,
     wake: Condvar,
+    /// Something was taken.
+    taken: Condvar,
 }
 
 /// What the writer takes at once.
@@ -145,11 +147,23 @@ impl Queue {
         }
         inner.bytes -= bytes;
         inner.taken = bytes;
+        self.taken.notify_all();
         match (batch.is_empty(), inner.stopping) {
             (false, _) => Taken::Ops(batch),
             (true, false) => Taken::Idle,
             (true, true) => Taken::End,
         }
+    }
+
+    /// Waits some time for less than so many bytes to wait.
+    pub(crate) fn wait_below(&self, bytes: u64, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let mut inner = self.inner.lock();
+        self.taken.wait_while_until(
+            &mut inner,
+            |inner| inner.bytes + inner.taken > bytes && !inner.is_dead,
+            deadline,
+        );
     }
 
     /// Drops what is in it, and whatever comes.

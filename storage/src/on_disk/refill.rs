@@ -1,11 +1,12 @@
-//! Memory after a start: what was asked for last goes up again, as long as there is room, so that the first requests find it
-//! there.
+//! The thread between the tiers, and memory after a start: what was asked for last goes up again, as long as there is room, so
+//! that the first requests find it there.
 
 use std::io;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Weak};
 use std::thread;
 
+use super::later;
 use crate::disk::entry::{Entry, EntryKind};
 use crate::disk::format::split_variant;
 use crate::disk::id::Id;
@@ -19,13 +20,22 @@ use crate::{Head, VaryRule};
 /// Memory is filled up to this part, in eighths: the rest is for what comes in meanwhile.
 const FILLED_EIGHTHS: u64 = 7;
 
-/// Refills from each disk whose number comes in, as long as there is a store.
-pub(crate) fn start<H: Head, V: VaryRule>(shared: Weak<Shared<H, V>>, loaded: Receiver<usize>) -> io::Result<()> {
-    thread::Builder::new().name("larder-refill".to_owned()).spawn(move || {
-        while let Ok(disk) = loaded.recv() {
-            if let Some(shared) = shared.upgrade() {
+/// Refills from each disk whose number comes in, and brings down what a disk did not take, as long as there is a store.
+pub(crate) fn start<H: Head, V: VaryRule>(
+    shared: Weak<Shared<H, V>>,
+    tell: Sender<usize>,
+    loaded: Receiver<usize>,
+) -> io::Result<()> {
+    thread::Builder::new().name("larder-tiers".to_owned()).spawn(move || {
+        // Held, so that the channel outlives the disks' last word.
+        let _tell = tell;
+        loop {
+            let disk = loaded.recv_timeout(later::EVERY).ok();
+            let Some(shared) = shared.upgrade() else { return };
+            if let Some(disk) = disk {
                 shared.refill(disk);
             }
+            shared.offer_again();
         }
     })?;
     Ok(())

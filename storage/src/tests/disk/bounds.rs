@@ -22,11 +22,9 @@ fn faulty_rig(memory: u64, disk: u64, min_free: u64) -> (Rig, Arc<Faulty>) {
 
 const LEN: usize = 150_000;
 
-#[test]
-fn what_a_full_queue_refuses_is_brought_down_when_memory_evicts_it() {
-    let (rig, disk) = faulty_rig(24 * MIB, 128 * MIB, 0);
+/// More than the queue takes while nothing is written; memory takes them all.
+fn overfill(rig: &Rig, disk: &Faulty) -> u64 {
     disk.hold(true);
-    // Memory takes them all; the queue does not.
     for number in 0..80 {
         rig.put(&key(number), "x", &bytes(number, LEN)).unwrap();
         assert!(rig.disk().queue_bytes <= 9 * MIB, "{:?}", rig.disk());
@@ -34,20 +32,42 @@ fn what_a_full_queue_refuses_is_brought_down_when_memory_evicts_it() {
     let refused = rig.disk().counters.refused_busy;
     assert!(refused > 10, "{refused} of 80 are refused");
     disk.hold(false);
-    rig.settle();
-    let disk = rig.disk();
-    assert_eq!(disk.objects + refused, 80 + disk.counters.demoted);
-    for number in 80..300 {
-        rig.put(&key(number), "x", &bytes(number, LEN)).unwrap();
-        rig.settle();
-    }
-    assert!(rig.disk().counters.demoted > 0, "{:?}", rig.disk());
-    for number in 0..300 {
+    refused
+}
+
+fn expect_all(rig: &Rig, count: u64) {
+    for number in 0..count {
         let (_, body) = rig
             .read(&key(number), PLAIN)
             .unwrap_or_else(|| panic!("{number} is lost"));
         assert!(body == bytes(number, LEN), "{number} has wrong bytes");
     }
+}
+
+#[test]
+fn what_a_full_queue_refuses_is_written_once_there_is_room() {
+    let (mut rig, disk) = faulty_rig(24 * MIB, 128 * MIB, 0);
+    let refused = overfill(&rig, &disk);
+    rig.until("they stay in memory alone", |disk| {
+        disk.objects == 80 && disk.queue_bytes == 0
+    });
+    assert!(rig.disk().counters.demoted >= refused, "{:?}", rig.disk());
+    // They are like all others now: new heads and purges reach the disk.
+    rig.wait(rig.store.purge_durably(key(79).as_bytes())).unwrap();
+    rig.reopen();
+    rig.settle();
+    expect_all(&rig, 79);
+    assert!(rig.get(&key(79), PLAIN).is_none());
+}
+
+#[test]
+fn what_a_full_queue_refused_survives_a_stop_at_once() {
+    let (mut rig, disk) = faulty_rig(24 * MIB, 128 * MIB, 0);
+    overfill(&rig, &disk);
+    rig.reopen();
+    rig.settle();
+    assert_eq!(rig.disk().objects, 80);
+    expect_all(&rig, 80);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::disk::body::{Patience, read_exact};
 use crate::disk::buffers::{self, BUFFER_BYTES};
 use crate::disk::core::Core;
 use crate::disk::entry::{BodyPlace, Entry, Place};
-use crate::disk::format::{RECORD_HEADER, blocks};
+use crate::disk::format::{ALIGN, RECORD_HEADER, blocks};
 use crate::object::Body;
 
 const BLOCK: usize = blocks::BLOCK as usize;
@@ -21,7 +21,7 @@ pub(super) struct Joint {
     header: [u8; RECORD_HEADER],
     /// The blocks side by side; behind the last one its checksum, and what fills the record up.
     blocks: Bytes,
-    /// Checksums of the blocks that were full, in any case of all but the last.
+    /// Checksums of all blocks but the last.
     crcs: Vec<[u8; CRC]>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn read(core: &Core, body: Place, head: Place, patience: Patience) ->
     };
     let file = open_place(core, both)?;
     let stored = (body.len as usize).saturating_sub(RECORD_HEADER);
-    let apart = stored.saturating_sub(1) / (BLOCK + CRC);
+    let apart = blocks_but_the_last(stored);
     let mut header = [0; RECORD_HEADER];
     let mut crcs = vec![[0; CRC]; apart];
     let mut head = vec![0; head.len as usize];
@@ -70,6 +70,12 @@ pub(super) fn read(core: &Core, body: Place, head: Place, patience: Patience) ->
         blocks,
         crcs,
     })
+}
+
+/// How many blocks are followed by another one, in so many bytes of blocks, checksums and what fills the record up. A last
+/// block takes a byte and its checksum at least, eight bytes as it is filled up; what fills up alone takes less.
+const fn blocks_but_the_last(stored: usize) -> usize {
+    stored.saturating_sub(ALIGN as usize) / (BLOCK + CRC)
 }
 
 /// What is cleared in no time is not worth a buffer of the largest size.
@@ -101,5 +107,19 @@ impl Joint {
             vec![self.blocks.slice(..len)]
         };
         Ok(Body::of_chunks(chunks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_block_is_told_from_the_others_whatever_fills_the_record_up() {
+        for len in 1..=4 * BLOCK {
+            let stored = (blocks::stored_len(len as u64) + RECORD_HEADER as u64).next_multiple_of(ALIGN);
+            let stored = usize::try_from(stored).unwrap() - RECORD_HEADER;
+            assert_eq!(blocks_but_the_last(stored), len.div_ceil(BLOCK) - 1, "{len}");
+        }
     }
 }

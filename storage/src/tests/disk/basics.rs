@@ -46,6 +46,25 @@ fn objects_of_any_size_are_found_on_disk_and_after_a_restart() {
     }
 }
 
+/// Lengths at which the last block, its checksum and what fills the record up meet the end of a block.
+#[test]
+fn bodies_about_as_long_as_their_blocks_are_found_whole() {
+    let rig = Rig::new(0, 256 * MIB);
+    let block = 32 << 10;
+    let lengths: Vec<usize> = (1..=4)
+        .flat_map(|count| count * block - 9..=count * block + 9)
+        .collect();
+    for &len in &lengths {
+        rig.put(&key(len), &len.to_string(), &bytes(len as u64, len)).unwrap();
+    }
+    rig.settle();
+    for len in lengths {
+        let (_, body) = rig.read(&key(len), PLAIN).unwrap_or_else(|| panic!("{len} is lost"));
+        assert!(body == bytes(len as u64, len), "{len} has wrong bytes");
+    }
+    assert_eq!(rig.disk().counters.corrupt, 0);
+}
+
 #[test]
 fn an_index_that_is_lost_is_made_anew() {
     let mut rig = Rig::new(0, 256 * MIB);

@@ -13,12 +13,12 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use crate::access_log::AccessLog;
 use crate::clock::{steady_unix_ms, unix_ms};
 use crate::config::{Boot, Live};
+use crate::engine::key_of_get;
 use crate::http1::authority::Authority;
 use crate::http1::target::Scheme;
 use crate::key;
 use crate::routing::{CompileError, Router};
 use crate::server::{Accepted, Shared, Worker, accept};
-use crate::target::Target;
 use crate::traffic::snapshot::Snapshot;
 use crate::traffic::{Gauges, Scope, Traffic, UnknownName, WorkerId};
 
@@ -223,13 +223,7 @@ impl DataPlane {
         let vhost = router.vhost(&host).ok_or_else(|| PurgeUrlError::NoVhost {
             host: String::from_utf8_lossy(&host).into_owned(),
         })?;
-        let mut target = Target::default();
-        target.normalise(rest.as_bytes());
-        let mut key = Vec::new();
-        if let Some(rule) = vhost.rule(&http::Method::GET, &target, &http::HeaderMap::new()) {
-            rule.apply_query(&mut target);
-        }
-        key::write(scheme.name(), &name, target.as_bytes(), &vhost.name, &mut key);
+        let key = key_of_get(vhost, scheme.name(), &name, rest.as_bytes(), &http::HeaderMap::new());
         Ok((key, vhost.name.clone()))
     }
 

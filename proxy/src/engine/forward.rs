@@ -11,6 +11,7 @@ use super::answer::{Answer, AnswerBody};
 use super::fetch::{Fetched, Filling, SharedFailure, micros};
 use super::find::{Unreadable, stored_answer};
 use super::head::RenderedHead;
+use super::invalidate;
 use super::plan::{FillMode, ForwardPlan, Leader, Reader, Route, Selecting};
 use super::request::Request;
 use crate::clock::{Moment, unix_secs};
@@ -47,18 +48,28 @@ impl Forwarding {
         } else {
             NotStored::OriginFailed
         });
+        let untrue = fetched
+            .as_ref()
+            .map_or_else(|_| Vec::new(), |response| self.made_untrue(response));
         let answer = match fetched {
             Ok(response) => self.pass_on(response, reason),
             Err(error) => self.failed(&error),
         };
-        let status = answer.head.status;
-        if !self.request.method.is_safe() && (status.is_success() || status.is_redirection()) {
-            // RFC 9111 section 4.4: what is stored for the target URI is no longer true.
-            if let Err(error) = self.worker.shared().store.purge_durably(&self.key).await {
+        for key in untrue {
+            if let Err(error) = self.worker.shared().store.purge_durably(&key).await {
                 tracing::warn!(%error, "an invalidation may not outlive a restart");
             }
         }
         answer
+    }
+
+    /// The keys of what is stored and no longer true (RFC 9111 section 4.4): an answer that is no error tells so.
+    fn made_untrue(&self, response: &OriginResponse) -> Vec<Vec<u8>> {
+        let status = response.head.status;
+        if self.request.method.is_safe() || !(status.is_success() || status.is_redirection()) {
+            return Vec::new();
+        }
+        invalidate::keys(&self.request, &self.route.vhost, &response.head.headers)
     }
 
     async fn begin(mut self, join: Join, interim: Interim) -> Answer {

@@ -27,6 +27,8 @@ mod imports;
 #[cfg(test)]
 mod incomplete;
 #[cfg(test)]
+mod invalidation;
+#[cfg(test)]
 mod keys;
 #[cfg(test)]
 mod limits;
